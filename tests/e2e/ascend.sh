@@ -104,7 +104,7 @@ choose host-skew=16 host-skew=8 quirks=0 ops=all
 vary 310B "${CHOSEN[0]}"
 for soc in 310B 910B; do
 	choose missing=Mm fail=Mm:561103 zero=Mm wrong=Mm late=Mm:507018 \
-	    missing=aclnnMm fail=aclnnMm:361001
+	    missing=aclnnMm fail=aclnnMm:361001 abort=Mm abort=aclnnMm
 	for switch in "${CHOSEN[@]}"; do
 		vary $soc "$switch"
 	done

@@ -598,6 +598,18 @@ row("ascend: a group of zeros keeps its scale", "worker/ascend/groups.c",
 row("ascend: integers are tried where K is cut", "worker/ascend/trial.c",
     "	if (t->choice.chip.cut_k) {", "	if (t->choice.chip.cut_k > 1) {",
     "unit/ascend_product")
+row("ascend: a way that ends its process is tried again",
+    "worker/ascend/trial.c",
+    "	t->notes->trying = 1 + way;", "	t->notes->trying = 0;",
+    "unit/ascend_product")
+row("ascend: a way that was noted is tried again", "worker/ascend/trial.c",
+    "	if (t->notes->outcome[way] != ACL_FINE) {",
+    "	if (t->notes->outcome[way] > ACL_HANGS) {",
+    "unit/ascend_product")
+row("ascend: a process that hangs is waited for", "worker/ascend/attempt.c",
+    "event_now_ns() - since_ns > stall_ns)",
+    "event_now_ns() - since_ns > 400 * stall_ns)",
+    "unit/ascend_attempt")
 
 # --- Rockchip's runtime ---
 

@@ -3,6 +3,7 @@
 #include "tests/support/ascend.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -511,11 +512,13 @@ check_choice(void)
 	const struct acl_form *f = &choice.form[ASCEND_HALF];
 	struct ascend_standin_counts c;
 	char groups_reason[ACL_REASON];
+	struct acl_notes notes = { 0 };
 
 	begin();
 	choice = (struct acl_choice){ .magic = ACL_CHOICE,
 	    .chip = { .has_memory = !s.machine.is_rc } };
-	acl_choose(&s, &choice, groups_reason);
+	ck_assert_int_eq(acl_choose(&s, &notes, &choice, groups_reason), 0);
+	ck_assert_uint_eq(notes.trying, 0);
 	ck_assert_msg(f->way == want.way, "%s, not %s: %s",
 	    acl_way_name(f->way), acl_way_name(want.way), choice.reason);
 	if (want.reason != NULL)
@@ -597,6 +600,45 @@ START_TEST(no_way_is_chosen_where_none_is_right)
 }
 END_TEST
 
+/* As the probe does it. */
+static int
+choose_alone(void *arg, struct acl_notes *notes, void *ret, struct err *reterr)
+{
+	char groups_reason[ACL_REASON];
+	int rc;
+
+	(void)reterr;
+	begin();
+	choice = (struct acl_choice){ .magic = ACL_CHOICE,
+	    .chip = { .has_memory = !s.machine.is_rc } };
+	rc = acl_choose(&s, notes, &choice, groups_reason);
+	acl_session_close(&s);
+	memcpy(ret, &choice, sizeof(choice));
+	snprintf(arg, ACL_REASON, "%s", groups_reason);
+	return rc;
+}
+
+static void
+choose_in_processes(void)
+{
+	char unused[ACL_REASON];
+	struct err e = { 0 };
+
+	t_ok(acl_attempt("npu0", choose_alone, unused, 20 * WAIT_NS, WAIT_NS,
+	    &choice, sizeof(choice), &e), &e);
+	ck_assert_msg(choice.form[ASCEND_HALF].way == ACL_WAY_BATCH_MATMUL,
+	    "%s", choice.reason);
+	HAS(choice.reason, "aclnnMm ends its process");
+	ck_assert_uint_eq(choice.chip.groups, 0);
+}
+
+START_TEST(a_way_that_ends_its_process_is_left_out)
+{
+	as_run_bare("abort=Mm+aclnnMatmul+WeightQuantBatchMatmulV2", AS_OLD,
+	    choose_in_processes);
+}
+END_TEST
+
 /* Where results depend on the number of rows, all products have one. */
 START_TEST(rows_that_depend_on_others_go_in_blocks)
 {
@@ -624,6 +666,7 @@ main(void)
 		products_that_are_refused_say_so,
 		the_first_way_that_is_right_is_chosen,
 		no_way_is_chosen_where_none_is_right,
+		a_way_that_ends_its_process_is_left_out,
 		rows_that_depend_on_others_go_in_blocks,
 	};
 

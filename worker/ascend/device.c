@@ -5,6 +5,7 @@
  *	weights.c	which matrices it multiplies, and their memory
  *	span.c		operations, one after the other
  *	trial.c		finds a way of multiplying, with known answers
+ *	attempt.c	does that in a process of its own
  *	product.c rows.c	products of 16-bit floats
  *	session.c memory.c	stream, pools, aligned host memory
  *	lib.c codes.c board.c layout.c	the library, the machine, layouts

@@ -1,5 +1,6 @@
 /* worker/ascend/probe.c - limits and checks of an Ascend processor, and how it
  * multiplies. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,11 @@ acl_number(const struct device_conf *dc)
 }
 
 #define SMAPS		"/proc/self/smaps_rollup"
+
+/* A trial without progress, longer than an operator's timeout; and all of them.  The
+ * coordinator waits for a minute. */
+#define STALL_NS	(UINT64_C(1000000000) * (ACL_OPERATOR_S + 8))
+#define MOST_NS		UINT64_C(20000000000)
 
 /* Memory of the library, rounded up, so that plans do not differ from run to
  * run. */
@@ -140,8 +146,9 @@ tell_products(const struct acl_choice *c, const char *groups_reason,
 
 /* How does the processor multiply?  Without a way nothing needs room in its
  * memory. */
-static void
-choose(struct acl_session *s, struct device_probe *ret)
+static int
+choose(struct acl_session *s, struct acl_notes *notes,
+    struct device_probe *ret)
 {
 	struct acl_choice c = { .magic = ACL_CHOICE };
 	struct acl_pool_plan plan = { .cap_bytes = 64 * MIB,
@@ -149,6 +156,7 @@ choose(struct acl_session *s, struct device_probe *ret)
 	char reason[128], groups_reason[ACL_REASON] = "";
 	const struct acl_form *f = &c.form[ASCEND_HALF];
 	struct err e = { 0 };
+	int rc = 0;
 
 	c.chip.has_memory = !s->machine.is_rc;
 	if (acl_session_stream(s, &e) < 0 ||
@@ -160,7 +168,7 @@ choose(struct acl_session *s, struct device_probe *ret)
 		c.strategy = (uint8_t)plan.strategy;
 		c.chip.granule_bytes = plan.granule_bytes;
 		c.chip.has_slots = plan.strategy == ACL_POOL_SLOTS;
-		acl_choose(s, &c, groups_reason);
+		rc = acl_choose(s, notes, &c, groups_reason);
 	}
 	_Static_assert(sizeof(c) <= DEVICE_CHOICE_BYTES, "a device's choice");
 	ret->choice.is_made = 1;
@@ -169,15 +177,20 @@ choose(struct acl_session *s, struct device_probe *ret)
 	memcpy(ret->choice.of_device, &c, sizeof(c));
 	ret->ascend = c.chip;
 	tell_products(&c, groups_reason, ret);
+	return rc;
 }
 
-int
-acl_probe(const struct device_conf *dc, struct device_probe *ret,
+/* In a process of its own. */
+static int
+probe_here(void *arg, struct acl_notes *notes, void *result,
     struct err *reterr)
 {
+	const struct device_conf *dc = arg;
+	struct device_probe *ret = result;
 	uint64_t before = 0, after = 0;
 	struct acl_session s;
 	struct err e = { 0 };
+	int rc;
 
 	(void)reterr;
 	memset(ret, 0, sizeof(*ret));
@@ -199,7 +212,27 @@ acl_probe(const struct device_conf *dc, struct device_probe *ret,
 		device_add_limit(ret, "library_bytes", 1, ALIGN_UP(after >
 		    before ? after - before : 0, STEP_BYTES) + STEP_BYTES,
 		    "growth of a worker that opens it");
-	choose(&s, ret);
+	rc = choose(&s, notes, ret);
 	acl_session_close(&s);
-	return 0;
+	return rc;
+}
+
+int
+acl_probe(const struct device_conf *dc, struct device_probe *ret,
+    struct err *reterr)
+{
+	struct device_conf conf = *dc;
+	struct err e = { 0 };
+	int rc = acl_attempt(dc->session, probe_here, &conf, STALL_NS, MOST_NS,
+	    ret, sizeof(*ret), &e);
+
+	if (rc == -ECHILD) {
+		memset(ret, 0, sizeof(*ret));
+		strlcpy(ret->reason, acl_without_session(dc->session, e.msg),
+		    sizeof(ret->reason));
+		return 0;
+	}
+	if (rc < 0)
+		*reterr = e;
+	return rc;
 }

@@ -16,7 +16,8 @@
 #include "kernels/types/quant.h"
 #include "shm/event.h"
 
-#define WAIT_NS		UINT64_C(20000000000)
+/* The device's own timeout of an operator comes first. */
+#define WAIT_NS		(UINT64_C(1000000000) * (ACL_OPERATOR_S + 2))
 
 /* The shapes: a small one, and one with rows beyond a segment. */
 enum { TRIAL_N = 48, TRIAL_K = 288, LONG_K = ASCEND_SEGMENT + 64 };
@@ -25,6 +26,7 @@ enum { TRIAL_N = 48, TRIAL_K = 288, LONG_K = ASCEND_SEGMENT + 64 };
 #define LEAST_WORKSPACE	(1 * MIB)
 
 struct trial {
+	struct acl_notes *notes;
 	struct acl_products p;
 	struct acl_choice choice;
 	struct acl_matrix w;
@@ -357,37 +359,65 @@ set_reason(char ret[ACL_REASON], enum acl_way way, const char *msg)
 		snprintf(ret, ACL_REASON, "%s %.40s", acl_way_name(way), msg);
 }
 
-/* 1: this way, as in t->choice.  0: not this one.  -errno: nothing more can be
- * tried. */
+/* After a task that failed.  -EAGAIN: it still hangs. */
 static int
-try_way(struct trial *t, enum acl_way way, char reason[ACL_REASON])
+renew_stream(struct trial *t)
+{
+	struct err e = { 0 };
+
+	end_memory(t);
+	return acl_session_renew(t->p.s, &e) < 0 ? -EAGAIN : 0;
+}
+
+/* As try_way(), with what is noted about it. */
+static int
+try_forms(struct trial *t, enum acl_way way, char reason[ACL_REASON])
 {
 	unsigned i = t->w.format == ASCEND_HALF ? 0 : FORMS_OF_HALVES;
 	struct err e = { 0 };
 	int rc = 0;
 
 	for (; i < NITEMS(forms) && rc <= 0; i++) {
+		t->notes->steps++;
 		*form_of(t) = forms[i];
 		form_of(t)->way = (uint8_t)way;
 		t->choice.chip.cut_k = 0;
 		rc = try_shapes(t, &e);
 		t->choice.chip.workspace_bytes =
 		    MAX(t->choice.chip.workspace_bytes, t->p.workspace_need);
-		if (t->p.s->is_lost && rc == -ETIMEDOUT) {
-			set_reason(reason, way, "does not end");
-			return -ETIMEDOUT;
-		}
+		if (t->p.s->is_lost && rc == -ETIMEDOUT)
+			return -EAGAIN;
 		acl_products_close(&t->p);
 		if (rc <= 0)
 			set_reason(reason, way, rc < 0 ? e.msg :
 			    "depends on other rows");
-		if (t->p.s->is_lost) {
-			end_memory(t);
-			if (acl_session_renew(t->p.s, &e) < 0)
-				return -EIO;
-		}
+		/* Other forms would lose it again, each after a timeout. */
+		if (t->p.s->is_lost)
+			return renew_stream(t);
 	}
 	return rc > 0;
+}
+
+/* 1: this way, as in t->choice.  0: not this one.  -EAGAIN: this process can try
+ * nothing more. */
+static int
+try_way(struct trial *t, enum acl_way way, char reason[ACL_REASON])
+{
+	int rc;
+
+	if (t->notes->outcome[way] != ACL_FINE) {
+		set_reason(reason, way, acl_outcome_text(
+		    (enum acl_outcome)t->notes->outcome[way]));
+		return 0;
+	}
+	if (t->notes->is_late) {
+		set_reason(reason, way, "is not tried: there was no time left");
+		return 0;
+	}
+	t->notes->trying = 1 + way;
+	if ((rc = try_forms(t, way, reason)) != -EAGAIN)
+		t->notes->trying = 0;
+	return rc;
 }
 
 /* The ways of 16-bit floats.  As try_way(). */
@@ -409,8 +439,8 @@ try_halves(struct trial *t, char reason[ACL_REASON])
 	return rc;
 }
 
-/* Integers of 8 bits, then of 4 bits too. */
-static void
+/* Integers of 8 bits, then of 4 bits too.  0 or -EAGAIN. */
+static int
 try_groups(struct trial *t, char reason[ACL_REASON])
 {
 	enum ascend_format f;
@@ -418,11 +448,11 @@ try_groups(struct trial *t, char reason[ACL_REASON])
 
 	if (t->choice.chip.cut_k) {
 		snprintf(reason, ACL_REASON, "K is in segments");
-		return;
+		return 0;
 	}
 	if (!acl_way_is_there(t->p.s->src.lib, ACL_WAY_GROUPS)) {
 		set_reason(reason, ACL_WAY_GROUPS, "is not in this CANN");
-		return;
+		return 0;
 	}
 	for (f = ASCEND_INT8; f < ASCEND_FORMATS && rc > 0; f++) {
 		t->w.format = f;
@@ -431,30 +461,34 @@ try_groups(struct trial *t, char reason[ACL_REASON])
 		else
 			memset(form_of(t), 0, sizeof(struct acl_form));
 	}
+	return rc < 0 ? rc : 0;
 }
 
-void
-acl_choose(struct acl_session *s, struct acl_choice *ret,
-    char groups_reason[ACL_REASON])
+int
+acl_choose(struct acl_session *s, struct acl_notes *notes,
+    struct acl_choice *ret, char groups_reason[ACL_REASON])
 {
 	struct trial *t = calloc(1, sizeof(*t));
+	int rc;
 
+	_Static_assert((int)ACL_NWAYS <= (int)ACL_NOTED, "ways to note");
 	groups_reason[0] = '\0';
-
 	if (t == NULL) {
 		strlcpy(ret->reason, "no memory for a trial",
 		    sizeof(ret->reason));
-		return;
+		return 0;
 	}
+	t->notes = notes;
 	t->choice = *ret;
 	t->p.s = s;
 	t->p.choice = &t->choice;
-	if (try_halves(t, ret->reason) > 0) {
-		try_groups(t, groups_reason);
+	if ((rc = try_halves(t, ret->reason)) > 0 &&
+	    (rc = try_groups(t, groups_reason)) == 0) {
 		memcpy(t->choice.reason, ret->reason, sizeof(ret->reason));
 		*ret = t->choice;
 		ret->chip.workspace_bytes = MAX(ALIGN_UP(2 *
 		    ret->chip.workspace_bytes, MIB), (uint64_t)LEAST_WORKSPACE);
 	}
 	free(t);
+	return rc;
 }

@@ -1,17 +1,20 @@
 /* worker/ascend/trial.h - finds out how an Ascend processor multiplies, by trying it
  * with known answers.
- * Owns: nothing.  Called by the device's probe, in a process that ends soon: a way
- * that spoils the stream, or never returns, harms no session. */
+ * Owns: nothing.  Called by the device's probe, in a process of its own: a way that
+ * spoils the stream, ends the process or never returns harms no session. */
 #ifndef WORKER_ASCEND_TRIAL_H
 #define WORKER_ASCEND_TRIAL_H
 
+#include "attempt.h"
 #include "product.h"
 
 /* Fill ret: for each format the first way that computes right, with results that do
  * not depend on the other rows of a product, nor on their number (else in products
  * of one size); or ACL_WAY_NONE and the reason.  groups_reason: why integers have no
- * way, or none.  The session has a stream. */
-void acl_choose(struct acl_session *s, struct acl_choice *ret,
-    char groups_reason[ACL_REASON]);
+ * way, or none.  The session has a stream.  notes: ways that are not tried again, by
+ * their number; what is tried.  -EAGAIN: a way never returns, so this process must
+ * end. */
+int acl_choose(struct acl_session *s, struct acl_notes *notes,
+    struct acl_choice *ret, char groups_reason[ACL_REASON]);
 
 #endif
