@@ -36,6 +36,8 @@ load_vars(struct render_cmd *k, struct err *reterr)
 		return rc;
 	k->vars = json_loadb(s.text, s.nbytes, JSON_ALLOW_NUL, &je);
 	source_free(&s);
+	if (k->vars == NULL && output_json_lost())
+		return err_nomem(reterr, "the variables of %s", path);
 	if (k->vars == NULL)
 		return err_set(reterr, ERR_USAGE, -EINVAL, "%s:%d: %s", path,
 		    je.line, je.text);

@@ -9,6 +9,7 @@
 #include <bsd/string.h>
 
 #include "config/log.h"
+#include "coordinator/print/output.h"
 #include "coordinator/print/source.h"
 #include "coordinator/text/probe.h"
 #include "coordinator/text/template_table.h"
@@ -638,7 +639,10 @@ add_arg(json_t *args, const char *arg, struct err *reterr)
 		return refuse_arg(arg, "the conversation itself sets this "
 		    "variable", reterr);
 	strlcpy(name, arg, (size_t)(eq - arg) + 1);
-	if ((v = json_loads(eq + 1, JSON_DECODE_ANY, NULL)) == NULL)
+	v = json_loads(eq + 1, JSON_DECODE_ANY, NULL);
+	if (v == NULL && output_json_lost())
+		return err_nomem(reterr, "--template-arg");
+	if (v == NULL)
 		return refuse_arg(arg, "the value is no JSON: give true, 1 or "
 		    "'\"a text\"'", reterr);
 	return json_object_set_new(args, name, v) == 0 ? 0 :

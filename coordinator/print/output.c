@@ -178,6 +178,12 @@ output_init(void)
 	json_set_alloc_funcs(json_alloc, free);
 }
 
+int
+output_json_lost(void)
+{
+	return json_failed;
+}
+
 /* Set key to [first, last], or null. */
 static void
 set_layers(json_t *o, const char *key, struct layer_range l)

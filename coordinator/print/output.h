@@ -29,6 +29,8 @@ struct speeds {
 /* Call before any JSON is made.  Without it, JSON that lost parts to a failed
  * allocation would be printed. */
 void output_init(void);
+/* Has an allocation for JSON failed?  Reading JSON then fails with any message. */
+int output_json_lost(void);
 
 /* Write all bytes to stdout now, also to a slow or non-blocking reader.  On a
  * terminal, text is whole characters, and controls but newlines and tabs are

@@ -43,6 +43,12 @@ TOKENIZE=(tokenize "${TINY[@]::2}" -p ab)
 for what in alloc mmap message image; do
 	torture "reader:$what" "${TOKENIZE[@]}"
 done
+echo '{"messages": [{"role": "user", "content": "a"}]}' >"$T/vars.json"
+RENDER=(render --chat-template ChatML --vars "$T/vars.json")
+for what in alloc message; do
+	torture "reader:$what" "${RENDER[@]}"
+done
+torture coordinator:alloc "${RENDER[@]}"
 [ "${TORTURE:-}" = all ] || e2e_end
 
 ONE=("${TINY[@]}" -s cpu,threads=1)
