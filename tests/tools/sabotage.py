@@ -1326,7 +1326,8 @@ row("render: sizes that do not add up", "coordinator/reader/render.c",
     "	    n != done.nspans * sizeof(*ret->span) + done.nbytes)",
     "	    n == SIZE_MAX)", "unit/reader_lies")
 row("render: output without end", "coordinator/reader/render.c",
-    "if (m->nbytes == 0 || m->nbytes > most - *n)", "if (m->nbytes == 0)",
+    "if (m->nbytes == 0 || m->nbytes > most - *n)",
+    "if (m->nbytes == 0 || most == 0)",
     "unit/reader_lies")
 row("render: an answer to another request", "coordinator/reader/render.c",
     "if (done.number != r->p.number)", "if (0)", "unit/reader_lies")
@@ -1354,7 +1355,8 @@ row("variables: any role is the template's word", "coordinator/text/variables.c"
     "		if (strlen(roles[i]) == n && memcmp(",
     "		if (1 || memcmp(", "unit/render")
 row("form: arguments replace the conversation", "coordinator/engine/form.c",
-    "	if (is_reserved(arg, (size_t)(eq - arg)))", "	if (0)", "unit/form")
+    "	if (is_reserved(arg, (size_t)(eq - arg)))",
+    "	if (is_reserved(arg, (size_t)(eq - arg)) && eq == arg)", "unit/form")
 row("form: a template that writes no message is used",
     "coordinator/engine/form.c",
     "if (rc != 1 && (rc == 0 || render_is_refusal(rc)))", "if (0)",

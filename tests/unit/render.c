@@ -131,6 +131,7 @@ START_TEST(block_that_is_none_is_refused)
 {
 	static const struct jinja_limits limits = JINJA_LIMITS;
 	static const char *const bad[] = { "x", "s", "N", "I", "[", "]" };
+	static const char longer[] = "s\1\0\0\0as\xff\xff\xff\x7f";
 	struct err e = { .kind = ERR_NONE };
 	struct jinja_data *d;
 	char *copy;
@@ -150,6 +151,10 @@ START_TEST(block_that_is_none_is_refused)
 		jinja_data_close(d);
 		free(copy);
 	}
+	t_ok(jinja_data_open(&limits, &d, &e), &e);
+	ck_assert_int_eq(variables_read(longer, sizeof(longer) - 1, d, &e),
+	    -EPROTO);
+	jinja_data_close(d);
 	for (i = 0; i < NITEMS(bad); i++) {
 		t_ok(jinja_data_open(&limits, &d, &e), &e);
 		ck_assert_int_eq(variables_read(bad[i], 1, d, &e), -EPROTO);
