@@ -70,8 +70,7 @@ for template, words, form in (
         ("{{ tools | frob }}<|im_start|>", "frob", "ChatML"),
         (TURNS.replace("m.content", "'x'") + BEGIN, "does not write a user's message", "ChatML"),
         (TURNS + BEGIN + "{# %s #}" % ("x" * (1 << 18)), "262144", "ChatML"),
-        ("{% for a in range(9999) %}{% for b in range(9999) %}{{ 'x' * 9999 }}{% endfor %}"
-         "{% endfor %}<|im_start|>", "exceeds its limit", "ChatML"),
+        ("{{ 'x' * 10 ** 9 }}<|im_start|>", "more than its limit", "ChatML"),
         ("\x1b[31m{{ nothing() }}", "undefined", "plain")):
     got, note = count(template, "-p", "hi")
     toy.check("the words of %.40r" % template, words in note and
