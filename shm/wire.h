@@ -204,7 +204,8 @@ struct wire_traits {
 	uint32_t pad;
 	uint32_t npu_cores, npu_segment;
 	uint64_t npu_context_bytes;
-	uint32_t ascend_has_memory, ascend_cut_k, ascend_has_slots, pad2;
+	uint32_t ascend_has_memory, ascend_cut_k, ascend_has_slots;
+	uint32_t ascend_workspace_percent;
 	uint64_t ascend_granule_bytes, ascend_workspace_bytes;
 };
 

@@ -119,6 +119,7 @@ measure_ascend(const struct sizes *z, const struct program *p,
 	ret[COMPUTE_ASCEND_C] = sizes.c_bytes;
 	ret[COMPUTE_ASCEND_WEIGHTS] = sizes.nweights;
 	ret[COMPUTE_ASCEND_TWINS] = sizes.twin_bytes;
+	ret[COMPUTE_ASCEND_WORKSPACE] = sizes.workspace_bytes;
 }
 
 /* Buffers of the NPU for a program's products. */
@@ -433,6 +434,7 @@ ascend_sizes(const struct plan_session *ps,
 	return (struct ascend_sizes){
 		.k = number[COMPUTE_ASCEND_K],
 		.c_bytes = number[COMPUTE_ASCEND_C],
+		.workspace_bytes = number[COMPUTE_ASCEND_WORKSPACE],
 		.nweights = number[COMPUTE_ASCEND_WEIGHTS] *
 		    MAX(ps->nsublayers, 1),
 		.weight_bytes = ps->device_bytes,

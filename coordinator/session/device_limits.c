@@ -82,6 +82,7 @@ store_traits(const struct session_conf *sc, const struct chan_msg *m,
 	    (layout_is_ascend(wt.choice.layout) && (wt.ascend_has_memory > 1 ||
 	    wt.ascend_cut_k > 1 || wt.ascend_has_slots > 1 ||
 	    wt.ascend_granule_bytes > MAX_OPEN_BYTES ||
+	    wt.ascend_workspace_percent > ASCEND_MOST_PERCENT ||
 	    wt.ascend_workspace_bytes > MAX_OPEN_BYTES)))
 		return err_set(reterr, ERR_RUN, -EPROTO, "session %s: its "
 		    "worker sent malformed traits of device %s: %u bytes, "
@@ -96,9 +97,10 @@ store_traits(const struct session_conf *sc, const struct chan_msg *m,
 	ret->ascend = (struct ascend_chip){
 	    .has_memory = wt.ascend_has_memory, .cut_k = wt.ascend_cut_k,
 	    .granule_bytes = wt.ascend_granule_bytes,
-	    .has_slots = wt.ascend_has_slots,
+	    .has_slots = (uint16_t)wt.ascend_has_slots,
+	    .workspace_percent = wt.ascend_workspace_percent,
 	    .groups = layout_is_ascend(wt.choice.layout) ?
-	    wt.choice.layout - LAYOUT_ASCEND : 0,
+	    (uint16_t)(wt.choice.layout - LAYOUT_ASCEND) : 0,
 	    .workspace_bytes = wt.ascend_workspace_bytes };
 	return 0;
 }

@@ -80,6 +80,16 @@ ascend_rows(const struct ascend_chip *chip, uint32_t n, uint32_t k)
 	    ASCEND_ROWS : ASCEND_FEW_ROWS;
 }
 
+uint64_t
+ascend_workspace(const struct ascend_chip *chip, uint32_t n, uint32_t k)
+{
+	const uint64_t cols = chip->cut_k ? MIN(k, (uint32_t)ASCEND_SEGMENT) :
+	    k;
+
+	return chip->workspace_bytes + MIN(n, (uint32_t)ASCEND_MOST_N) * cols *
+	    sizeof(uint16_t) * chip->workspace_percent / 100;
+}
+
 void
 ascend_sizes_add(struct ascend_sizes *s, const struct ascend_chip *chip,
     uint32_t type, uint32_t n, uint32_t k, int has_twin)
@@ -87,6 +97,8 @@ ascend_sizes_add(struct ascend_sizes *s, const struct ascend_chip *chip,
 	s->k = MAX(s->k, k);
 	s->c_bytes = MAX(s->c_bytes, ascend_rows(chip, n, k) *
 	    c_row_bytes(chip, n, k));
+	s->workspace_bytes = MAX(s->workspace_bytes, ascend_workspace(chip, n,
+	    k));
 	s->nweights++;
 	s->weight_bytes += ascend_weight_bytes(ascend_format(chip->groups, type,
 	    k), n, k);
@@ -112,7 +124,7 @@ uint64_t
 ascend_pool_bytes(const struct ascend_chip *chip,
     const struct ascend_sizes *s, uint32_t batch_rows)
 {
-	uint64_t n = s->weight_bytes + chip->workspace_bytes;
+	uint64_t n = s->weight_bytes + s->workspace_bytes;
 
 	if (chip->has_memory)
 		n += ascend_a_bytes(s, batch_rows) + s->c_bytes;

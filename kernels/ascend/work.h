@@ -17,6 +17,9 @@ enum {
 	ASCEND_SEGMENT = 4096,		/* of K, where the chip needs it */
 	ASCEND_UNIT = 16,		/* K is a multiple of it */
 	ASCEND_GROUP = 32,		/* integers with one scale */
+	ASCEND_MOST_N = 65520,		/* columns of one call: below 65536,
+					 * a multiple of 16 */
+	ASCEND_MOST_PERCENT = 800,
 	ASCEND_BLOCK_BYTES = 384	/* most that a pool adds to a block */
 };
 
@@ -32,16 +35,19 @@ struct ascend_chip {
 	uint32_t has_memory;		/* of its own: a card */
 	uint32_t cut_k;			/* 1 = K in segments */
 	uint64_t granule_bytes;		/* that a pool grows by; 0 = any */
-	uint32_t has_slots;		/* its pool wastes an eighth */
-	uint32_t groups;		/* formats beyond ASCEND_HALF: 0, 1,
+	uint16_t has_slots;		/* its pool wastes an eighth */
+	uint16_t groups;		/* formats beyond ASCEND_HALF: 0, 1,
 					 * 2 */
-	uint64_t workspace_bytes;	/* for one product */
+	uint32_t workspace_percent;	/* of a call's W as 16-bit floats: what
+					 * it needs beyond workspace_bytes */
+	uint64_t workspace_bytes;
 };
 
 /* Sizes of the products of a program: the largest ones, and a sum. */
 struct ascend_sizes {
 	uint64_t k;			/* of A */
 	uint64_t c_bytes;		/* of C */
+	uint64_t workspace_bytes;
 	uint64_t nweights, weight_bytes;	/* matrices on the device */
 	uint64_t twin_bytes;		/* those of them that the host needs in
 					 * its own format, too: an embedding
@@ -63,6 +69,10 @@ uint64_t ascend_kept_bytes(uint32_t groups, uint32_t type, uint32_t n,
 
 /* Bytes of n weights, a multiple of 2. */
 uint64_t ascend_format_bytes(enum ascend_format f, uint64_t n);
+
+/* Workspace for the calls of such a product. */
+uint64_t ascend_workspace(const struct ascend_chip *chip, uint32_t n,
+    uint32_t k);
 
 /* Segments of K, and the most rows of a product with it. */
 uint32_t ascend_segments(const struct ascend_chip *chip, uint32_t k);

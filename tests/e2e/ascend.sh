@@ -98,9 +98,9 @@ vary()	# SOC [SWITCH...]
 	check_same "$*, ${sessions[*]}, batch $batch" "${sessions[@]}" \
 	    --batch $batch
 }
-choose vmm=0 vmm=1 missing=aclrtMapMem devices=1
+choose vmm=0 vmm=1 missing=aclrtMapMem devices=1 workspace-percent=130
 vary 910B "${CHOSEN[0]}"
-choose host-skew=16 host-skew=8 quirks=0 ops=all
+choose host-skew=16 host-skew=8 quirks=0 ops=all workspace-percent=130
 vary 310B "${CHOSEN[0]}"
 for soc in 310B 910B; do
 	choose missing=Mm fail=Mm:561103 zero=Mm wrong=Mm late=Mm:507018 \

@@ -29,7 +29,7 @@ struct switches {
 	int refuse_as;			/* a code; 0 = no symbol; 507xxx = late */
 	int quirks, vmm, stub, both;
 	uint64_t mem_bytes, granule_bytes;
-	unsigned host_skew;
+	unsigned host_skew, workspace_percent;
 	uint32_t ndevices;
 };
 

@@ -200,6 +200,7 @@ read_number(const char *name, const char *value)
 		{ "both", &sw.both },
 		{ "host-skew", (int *)&sw.host_skew },
 		{ "devices", (int *)&sw.ndevices },
+		{ "workspace-percent", (int *)&sw.workspace_percent },
 	};
 	const struct { const char *name; uint64_t *ret; } sizes[] = {
 		{ "mem-bytes", &sw.mem_bytes },

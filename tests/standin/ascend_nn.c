@@ -108,6 +108,14 @@ check_product(const char *op, const struct op_args *a, int8_t math)
 	return 0;
 }
 
+/* Of a product with this W. */
+static uint64_t
+workspace_for(const struct tensor *w)
+{
+	return WORKSPACE + (uint64_t)ascend_elements(w) * 2 *
+	    ascend_switches()->workspace_percent / 100;
+}
+
 #define PRODUCT(op)							\
 	OPERATOR(op, const struct acl_tensor *x, const struct acl_tensor *w, \
 	    struct acl_tensor *out, int8_t math)			\
@@ -117,7 +125,7 @@ check_product(const char *op, const struct op_args *a, int8_t math)
 									\
 		return ascend_phase_one(#op, rc != 0 ? rc :		\
 		    check_product(#op, &a, math), run_product, &a,	\
-		    WORKSPACE, ws, ex);					\
+		    workspace_for(&a.t[1]), ws, ex);			\
 	}
 PRODUCT(Mm)
 PRODUCT(Matmul)
@@ -232,7 +240,7 @@ OPERATOR(WeightQuantBatchMatmulV2, const struct acl_tensor *x,
 	if (rc == 0 && ascend_switches()->is_310b)
 		rc = ACLNN_ERR_RUNTIME_ERROR;	/* as documents say */
 	return ascend_phase_one("WeightQuantBatchMatmulV2", rc, run_quantized,
-	    &a, WORKSPACE, ws, ex);
+	    &a, workspace_for(&a.t[1]), ws, ex);
 }
 
 /* --- a convolution of 1 x 1, which is a product with W transposed --- */

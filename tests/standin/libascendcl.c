@@ -38,6 +38,7 @@
  *			64 (16)
  *	company=HOW	a product's sums begin at a place in K that depends on the
  *			number of its rows (rows) or the row (place)
+ *	workspace-percent=N	of W as 16-bit floats, that products need
  *	zero=OP+OP	operators whose result is zeros; all
  *	wrong=OP+OP	operators with one wrong element; all
  *	fail=CALL:CODE@N+...  call N (every one without @N) returns CODE:

@@ -610,6 +610,14 @@ row("ascend: a process that hangs is waited for", "worker/ascend/attempt.c",
     "event_now_ns() - since_ns > stall_ns)",
     "event_now_ns() - since_ns > 400 * stall_ns)",
     "unit/ascend_attempt")
+row("ascend: workspace is not limited", "worker/ascend/product.c",
+    "	return !p->is_limited || c->ws_bytes <= most ? 0",
+    "	return p->is_limited || c->ws_bytes <= most ? 0",
+    "unit/ascend_product")
+row("ascend: workspace is that of small matrices", "worker/ascend/trial.c",
+    "	return (uint32_t)MIN(most, (uint64_t)ASCEND_MOST_PERCENT);",
+    "	return (uint32_t)MIN(most, (uint64_t)1);",
+    "unit/ascend_product")
 
 # --- Rockchip's runtime ---
 

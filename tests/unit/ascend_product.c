@@ -478,6 +478,24 @@ refuse_long_rows(void)
 }
 
 static void
+refuse_workspace(void)
+{
+	struct err e = { 0 };
+
+	begin();
+	choose(ACL_WAY_MM, 0);
+	choice.chip.workspace_bytes = 4096;
+	p.is_limited = 1;
+	set_matrix(ASCEND_HALF, 128, 128);
+	ck_assert_int_eq(acl_products_prepare(&p, &w, &e), -ENOTSUP);
+	HAS(e.msg, "aclnnMm needs 17408 bytes of workspace, and 4096 are");
+	choice.chip.workspace_percent = 50;
+	t_ok(acl_products_prepare(&p, &w, &e), &e);
+	acl_products_close(&p);
+	end();
+}
+
+static void
 run_unprepared(void)
 {
 	struct err e = { 0 };
@@ -493,6 +511,7 @@ run_unprepared(void)
 START_TEST(products_that_are_refused_say_so)
 {
 	as_run_bare("soc=310B", AS_OLD, refuse_long_rows);
+	as_run_bare("workspace-percent=50", AS_OLD, refuse_workspace);
 	as_run_bare("", AS_OLD, run_unprepared);
 }
 END_TEST
@@ -600,6 +619,31 @@ START_TEST(no_way_is_chosen_where_none_is_right)
 }
 END_TEST
 
+static void
+measure_workspace(void)
+{
+	struct acl_notes notes = { 0 };
+	char unused[ACL_REASON];
+
+	begin();
+	choice = (struct acl_choice){ .magic = ACL_CHOICE,
+	    .chip = { .has_memory = !s.machine.is_rc } };
+	ck_assert_int_eq(acl_choose(&s, &notes, &choice, unused), 0);
+	/* The constant part is more than the library's. */
+	ck_assert_uint_le(choice.chip.workspace_percent, 130);
+	ck_assert_uint_ge(choice.chip.workspace_percent, 110);
+	ck_assert_uint_ge(choice.chip.workspace_bytes, 4096);
+	end();
+}
+
+START_TEST(workspace_grows_with_the_matrix)
+{
+	as_run_bare("workspace-percent=130", AS_OLD, measure_workspace);
+	as_run_bare("soc=310B,workspace-percent=130", AS_OLD,
+	    measure_workspace);
+}
+END_TEST
+
 /* As the probe does it. */
 static int
 choose_alone(void *arg, struct acl_notes *notes, void *ret, struct err *reterr)
@@ -666,6 +710,7 @@ main(void)
 		products_that_are_refused_say_so,
 		the_first_way_that_is_right_is_chosen,
 		no_way_is_chosen_where_none_is_right,
+		workspace_grows_with_the_matrix,
 		a_way_that_ends_its_process_is_left_out,
 		rows_that_depend_on_others_go_in_blocks,
 	};

@@ -2,6 +2,7 @@
 #include "product.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -245,6 +246,18 @@ close_call(const struct acl_lib *l, struct acl_call *c)
 	memset(c, 0, sizeof(*c));
 }
 
+static int
+check_workspace(const struct acl_products *p, const struct acl_call *c,
+    struct err *reterr)
+{
+	const uint64_t most = ascend_workspace(&p->choice->chip, c->n, c->k);
+
+	return !p->is_limited || c->ws_bytes <= most ? 0 : err_set(reterr,
+	    ERR_RUN, -ENOTSUP, "session %s: %s needs %" PRIu64 " bytes of "
+	    "workspace, and %" PRIu64 " are planned", p->s->src.session,
+	    ways[form_of(p, c->format)->way].name, c->ws_bytes, most);
+}
+
 /* Keep the executor, or show only that there can be one: then each run makes its
  * own. */
 static int
@@ -259,6 +272,10 @@ open_call(struct acl_products *p, struct acl_call *c, struct err *reterr)
 		return rc;
 	if ((rc = phase_one(p, c, &ex)) != ACL_SUCCESS)
 		return failed(p, c, "GetWorkspaceSize", rc, reterr);
+	if ((rc = check_workspace(p, c, reterr)) < 0) {
+		l->aclDestroyAclOpExecutor(ex);
+		return rc;
+	}
 	p->workspace_need = MAX(p->workspace_need, c->ws_bytes);
 	if (l->aclSetAclOpExecutorRepeatable(ex) == ACL_SUCCESS)
 		c->ex = ex;

@@ -23,8 +23,7 @@ enum acl_way {
 const char *acl_way_name(enum acl_way way);	/* "aclnnMm" */
 int acl_way_is_there(const struct acl_lib *lib, enum acl_way way);
 
-enum { ACL_CLASSES = 3, ACL_MOST_N = 65520 };	/* columns of one call:
-				 * below 65536, a multiple of 16 */
+enum { ACL_CLASSES = 3, ACL_MOST_N = ASCEND_MOST_N };
 
 enum { ACL_REASON = 56 };
 
@@ -58,6 +57,7 @@ struct acl_products {
 	struct acl_call *call;		/* [ncalls] */
 	unsigned ncalls;
 	uint64_t workspace_need;	/* of all calls so far */
+	int is_limited;			/* to ascend_workspace() */
 	/* Set by the owner before anything runs. */
 	uint16_t *a;			/* the host's A, as the device's */
 	void *c;

@@ -457,11 +457,48 @@ try_groups(struct trial *t, char reason[ACL_REASON])
 	for (f = ASCEND_INT8; f < ASCEND_FORMATS && rc > 0; f++) {
 		t->w.format = f;
 		if ((rc = try_way(t, ACL_WAY_GROUPS, reason)) > 0)
-			t->choice.chip.groups = f;
+			t->choice.chip.groups = (uint16_t)f;
 		else
 			memset(form_of(t), 0, sizeof(struct acl_form));
 	}
 	return rc < 0 ? rc : 0;
+}
+
+/* Percent of W that its calls need beyond the constant part. */
+static uint64_t
+shape_percent(struct trial *t, uint64_t constant)
+{
+	const uint64_t k = t->choice.chip.cut_k ? MIN(t->w.k,
+	    (uint32_t)ASCEND_SEGMENT) : t->w.k;
+	struct err unused;
+	uint64_t need;
+
+	t->p.workspace_need = 0;
+	(void)acl_products_prepare(&t->p, &t->w, &unused);
+	need = t->p.workspace_need;
+	acl_products_close(&t->p);
+	return need <= constant ? 0 : DIV_UP(100 * (need - constant), t->w.n *
+	    k * sizeof(uint16_t));
+}
+
+/* Some operators rearrange W at each call, and need room for it.  Phase one alone
+ * tells how much, without memory for matrices so large. */
+static uint32_t
+measure_workspace(struct trial *t, uint64_t constant)
+{
+	static const struct { uint32_t n, k; } shapes[] = {
+		{ 4096, 4096 }, { 1024, 14336 }, { 32768, 2048 },
+	};
+	uint64_t most = 0;
+	unsigned i, f;
+
+	for (i = 0; i < NITEMS(shapes); i++)
+		for (f = 0; f <= t->choice.chip.groups; f++) {
+			t->w = (struct acl_matrix){ .n = shapes[i].n,
+			    .k = shapes[i].k, .format = (enum ascend_format)f };
+			most = MAX(most, shape_percent(t, constant));
+		}
+	return (uint32_t)MIN(most, (uint64_t)ASCEND_MOST_PERCENT);
 }
 
 int
@@ -488,6 +525,8 @@ acl_choose(struct acl_session *s, struct acl_notes *notes,
 		*ret = t->choice;
 		ret->chip.workspace_bytes = MAX(ALIGN_UP(2 *
 		    ret->chip.workspace_bytes, MIB), (uint64_t)LEAST_WORKSPACE);
+		ret->chip.workspace_percent = measure_workspace(t,
+		    ret->chip.workspace_bytes);
 	}
 	free(t);
 	return rc;

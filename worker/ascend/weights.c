@@ -48,6 +48,7 @@ shape_reason(struct device *d, const struct acl_matrix *m)
 		return "rows on the processor are multiples of 16 numbers";
 	d->products.s = &d->s;
 	d->products.choice = &d->choice;
+	d->products.is_limited = 1;
 	if (acl_products_prepare(&d->products, m, &e) == 0)
 		return NULL;
 	r = reallocarray(d->refused, d->nrefused + 1, sizeof(*r));
@@ -227,12 +228,7 @@ alloc_work(struct device *d, const struct ascend_sizes *z, uint32_t rows,
 
 	p->a_bytes = ascend_a_bytes(z, rows);
 	p->c_bytes = z->c_bytes;
-	p->workspace_bytes = d->choice.chip.workspace_bytes;
-	if (p->workspace_need > p->workspace_bytes)
-		return err_set(reterr, ERR_RUN, -ENOMEM, "session %s: a "
-		    "product needs %" PRIu64 " bytes of workspace, and %"
-		    PRIu64 " are planned", d->conf.session, p->workspace_need,
-		    p->workspace_bytes);
+	p->workspace_bytes = z->workspace_bytes;
 	if ((rc = acl_host_alloc(&d->s.src, p->a_bytes, "rows of products",
 	    &d->a, reterr)) < 0 || (rc = acl_host_alloc(&d->s.src, p->c_bytes,
 	    "results of products", &d->c, reterr)) < 0 ||

@@ -96,6 +96,7 @@ probe_device(struct chan *c, const struct device_ops *dev,
 	wt.ascend_cut_k = p.ascend.cut_k;
 	wt.ascend_has_slots = p.ascend.has_slots;
 	wt.ascend_granule_bytes = p.ascend.granule_bytes;
+	wt.ascend_workspace_percent = p.ascend.workspace_percent;
 	wt.ascend_workspace_bytes = p.ascend.workspace_bytes;
 	/* First the reason why there is none, which has no valid traits. */
 	memset(&wl, 0, sizeof(wl));
