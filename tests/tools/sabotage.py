@@ -618,6 +618,36 @@ row("ascend: workspace is that of small matrices", "worker/ascend/trial.c",
     "	return (uint32_t)MIN(most, (uint64_t)ASCEND_MOST_PERCENT);",
     "	return (uint32_t)MIN(most, (uint64_t)1);",
     "unit/ascend_product")
+row("ascend: the choice of the probe stays there",
+    "coordinator/session/handshake.c",
+    "ws.choice = ps->limits->choice;", "(void)ps;", "e2e/ascend.sh")
+row("ascend: a matrix takes what the host's format does", "layers/bind.c",
+    "	    packed : MAX(packed, k->device_bytes(",
+    "	    packed : MIN(packed, k->device_bytes(", "e2e/ascend.sh")
+row("ascend: an embedding that is the head has one format",
+    "worker/ascend/device.c",
+    "if (w == NULL || w->own_scale != NULL)", "if (w == NULL)",
+    "e2e/ascend.sh")
+row("ascend: any number of losses", "worker/ascend/weights.c",
+    "	    d->memo->losses < ACL_MOST_LOSSES;",
+    "	    d->memo->losses < 100;", "e2e/ascend.sh")
+row("ascend: blocks of the host are not the device's in RC mode",
+    "worker/ascend/weights.c", "d->held.device_bytes += host;", "",
+    "e2e/ascend.sh")
+row("ascend: each variant of a chip has kernels of its own",
+    "worker/ascend/board.c", "n += ret[n] == '_' ? 3 : 1;",
+    "n = strlen(ret);", "e2e/ascend.sh")
+row("ascend: a worker may use a terminal", "worker/confine/calls.c",
+    "(int)((0x40 | (~(unsigned)'T' & bit)) << 8));",
+    "(int)((0x40 | ((unsigned)'T' & bit)) << 8));", "unit/confine_filter")
+row("plan: each session has all of its device's memory",
+    "coordinator/plan/solve.c",
+    "((double)p->session[s].cap_bytes / sum)), 1);", "1.0), 1);",
+    "unit/plan_devices")
+row("plan: a session beyond its device's memory fits",
+    "coordinator/plan/solve.c",
+    "over = MAX(plan_buffer_excess(&ps), plan_device_excess(&ps));",
+    "over = plan_buffer_excess(&ps);", "unit/plan_devices")
 
 # --- Rockchip's runtime ---
 
@@ -1494,6 +1524,7 @@ def build(r):
         if t.endswith((".sh", ".py")):
             want += ["all", folder + "/tests/tools/mkgguf",
                      folder + "/tests/tools/faulty"]
+            want += ["standins"] if "ascend" in t or "rknpu" in t else []
         else:
             # unit/hexagon runs the domain's program.
             want += ["all"] if "hexagon" in t else []

@@ -115,6 +115,8 @@ product_reason(struct device *d, const struct program *p,
 	    is_replaced(p, rounding, op)))
 		return "its rows are rounded before others of the processor";
 	m = acl_matrix_of(d, op);
+	if (rounding == NULL && p->t[op->in[0]].act != ACT_F32)
+		return "its rows come rounded for the host's kernels";
 	return shape_reason(d, &m);
 }
 
