@@ -648,6 +648,18 @@ row("plan: a session beyond its device's memory fits",
     "coordinator/plan/solve.c",
     "over = MAX(plan_buffer_excess(&ps), plan_device_excess(&ps));",
     "over = plan_buffer_excess(&ps);", "unit/plan_devices")
+row("ascend: sums overflow a half", "worker/ascend/rows.c",
+    "	while (ldexp(4.0 * k, top) > 32768)",
+    "	while (ldexp(4.0 * k, top) > 1e9)",
+    "unit/ascend_rows")
+row("ascend: a row with NaN has any scale", "worker/ascend/rows.c",
+    "		if (!isfinite(x[i]))\n			return NAN;\n", "",
+    "unit/ascend_rows")
+row("ascend: integers replace each other on their way",
+    "worker/ascend/rows.c",
+    "	    (uint64_t)r * w->k);\n	uint16_t *scales",
+    "	    (uint64_t)(r & 1) * w->k);\n	uint16_t *scales",
+    "unit/ascend_product")
 
 # --- Rockchip's runtime ---
 

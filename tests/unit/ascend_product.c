@@ -3,6 +3,7 @@
 #include "tests/support/ascend.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "kernels/types/quant.h"
 #include "shm/event.h"
 #include "worker/ascend/groups.h"
+#include "worker/ascend/rows.h"
 #include "worker/ascend/trial.h"
 
 #define WAIT_NS	UINT64_C(20000000000)
@@ -421,6 +423,83 @@ START_TEST(each_way_multiplies)
 }
 END_TEST
 
+/* The largest numbers that there are, in every format, with results of 16 bits:
+ * weights go through A, a few rows at a time. */
+static void
+multiply_large(enum ascend_format f, int cut_k)
+{
+	static const uint32_t types[ASCEND_FORMATS] = { QUANT_F32, QUANT_Q8_0,
+	    QUANT_Q4_0 };
+	enum { N = 130, K = ASCEND_SEGMENT + 64 };
+	static uint8_t file[N][K * sizeof(float)], *to;
+	static float scale[N], row[K], got[N];
+	struct block_q8_0 *q8;
+	struct block_q4_0 *q4;
+	struct err e = { 0 };
+	float each = f == ASCEND_HALF ? 3e30f : f == ASCEND_INT8 ?
+	    127 * 2048.0f : -8 * 2048.0f, ret_scale;
+	uint32_t i, j, n = quant_row_bytes(types[f], K);
+
+	choose(ACL_WAY_MM, cut_k);
+	choice.form[ASCEND_HALF].c_type = ACL_FLOAT16;
+	for (i = 0, to = file[0]; i < N; i++, to += n)
+		for (j = 0; j < K; j++) {
+			q8 = (struct block_q8_0 *)(void *)to + j / 32;
+			q4 = (struct block_q4_0 *)(void *)to + j / 32;
+			if (f == ASCEND_HALF)
+				((float *)(void *)to)[j] = each;
+			else if (f == ASCEND_INT8)
+				q8->q[j % 32] = 127;
+			else
+				q4->q[j % 16] = 0;
+			if (f != ASCEND_HALF)
+				memcpy(f == ASCEND_INT8 ? &q8->d : &q4->d,
+				    &(uint16_t){ float_to_half(2048) }, 2);
+		}
+	set_matrix(f, N, K);
+	t_ok(acl_products_prepare(&p, &w, &e), &e);
+	begin_product();
+	t_ok(acl_put_weights(&p, &w, types[f], 0, 70, file, row, scale, &e),
+	    &e);
+	t_ok(acl_put_weights(&p, &w, types[f], 70, N - 70, file[0] + 70 * n,
+	    row, scale, &e), &e);
+	for (j = 0; j < K; j++)
+		row[j] = 5e4f;
+	ret_scale = acl_put_row(&p, K, ASCEND_ROWS, 0, row);
+	for (i = 1; i < ASCEND_ROWS; i++)
+		acl_put_zeros(&p, K, ASCEND_ROWS, i);
+	t_ok(acl_products_send(&p, K, ASCEND_ROWS, &e), &e);
+	t_ok(acl_products_start(&p, &w, ASCEND_ROWS, 0, 1, &e), &e);
+	t_ok(acl_session_wait(&s, event_now_ns() + WAIT_NS, &e), &e);
+	acl_products_read(&p, &w, 1, 0, got);
+	for (i = 0; i < N; i++) {
+		double sum = (double)got[i] * (double)ret_scale *
+		    (double)scale[i], right = (double)each * 5e4 * K;
+
+		ck_assert_msg(fabs(sum - right) < 2e-3 * fabs(right),
+		    "format %d, row %u: %g, not %g", (int)f, i, sum, right);
+	}
+	end_product();
+	acl_products_close(&p);
+}
+
+static void
+multiply_largest(void)
+{
+	begin();
+	multiply_large(ASCEND_HALF, 0);
+	multiply_large(ASCEND_HALF, 1);
+	multiply_large(ASCEND_INT8, 0);
+	multiply_large(ASCEND_INT4, 0);
+	end();
+}
+
+START_TEST(large_numbers_do_not_overflow)
+{
+	as_run_bare("", AS_OLD, multiply_largest);
+}
+END_TEST
+
 static void
 run_often(void)
 {
@@ -705,6 +784,7 @@ main(void)
 		a_session_without_a_device_is_refused,
 		each_way_multiplies,
 		integers_are_multiplied_in_groups,
+		large_numbers_do_not_overflow,
 		executors_are_made_once,
 		executors_that_cannot_be_kept_are_made_again,
 		products_that_are_refused_say_so,
