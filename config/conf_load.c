@@ -74,6 +74,8 @@ free_strings(struct conf *c)
 
 	while (c->stop.n > 0)
 		free(c->stop.v[--c->stop.n]);
+	while (c->template_args.n > 0)
+		free(c->template_args.v[--c->template_args.n]);
 	for (i = 0; (s = setting_at(i)) != NULL; i++) {
 		if (s->type != KEY_TEXT && s->type != KEY_PATH)
 			continue;
