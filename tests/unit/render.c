@@ -205,9 +205,8 @@ START_TEST(spans_have_a_limit)
 	begin();
 	message("user", "ab");
 	end(1);
-	ck_assert_int_eq(render("{% for a in range(600) %}{% for b in range(600) "
-	    "%}{{ messages[0].content }}-{% endfor %}{% endfor %}", NULL, &e),
-	    -E2BIG);
+	ck_assert_int_eq(render("{{ (messages[0].content * 70000) | join('-') "
+	    "}}", NULL, &e), -E2BIG);
 	ck_assert_ptr_nonnull(strstr(e.msg, "take turns more than 262144"));
 }
 END_TEST
