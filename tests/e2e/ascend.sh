@@ -22,12 +22,14 @@ on()
 }
 
 hash_of() { sed -n 's/^hash of the last logits: //p' "$ERR"; }
-# The stand-ins count misuses, a line for each process.
+# The stand-ins count misuses, a line for each process; one that the library ended
+# leaves its memory.
 no_misuse()
 {
 	! stderr_has 'misuse' && [ -s "$T/report" ] &&
 	    ! grep -v '; 0 misuses' "$T/report" &&
-	    ! grep -v 'now 0, 0, 0 blocks' "$T/report"
+	    { [[ $STRADDLE_ASCEND == *abort=* ]] ||
+	    ! grep -v 'now 0, 0, 0 blocks' "$T/report"; }
 }
 ARGS=(run -m "$MODEL" --ctx 128 --temp 0 -p "In the beginning" -n 6)
 
@@ -221,7 +223,7 @@ recovers copy 'session ascend[01]: .*aclrtMemcpyAsync failed with 507000' \
     910B fail=aclrtMemcpyAsync:507000@90
 recovers abort 'session ascend[01]: its worker was killed by signal 6' \
     910B abort=aclrtSynchronizeStreamWithTimeout@80
-[ -z "${FULL-}" ] || recovers hang 'failed with 507014, ACL_ERROR_RT_AICORE_T' \
+[ -z "${FULL-}" ] || recovers hang 'failed with 507014, |device ascend hangs' \
     910B hang=Mm@60
 
 on 910B late=Mm:507018@60 $FLOATS
