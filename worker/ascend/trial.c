@@ -20,7 +20,10 @@
 #define WAIT_NS		(UINT64_C(1000000000) * (ACL_OPERATOR_S + 2))
 
 /* The shapes: a small one, and one with rows beyond a segment. */
-enum { TRIAL_N = 48, TRIAL_K = 288, LONG_K = ASCEND_SEGMENT + 64 };
+enum {
+	TRIAL_N = 48, TRIAL_K = 288,
+	LONG_N = 16, LONG_K = ASCEND_SEGMENT + 64
+};
 
 /* The library's own workspace is not smaller on other shapes: this much is kept. */
 #define LEAST_WORKSPACE	(1 * MIB)
@@ -327,12 +330,12 @@ try_shapes(struct trial *t, struct err *reterr)
 
 	if (rc <= 0)
 		return rc;
-	rc = try_shape(t, TRIAL_N, LONG_K, reterr);
+	rc = try_shape(t, LONG_N, LONG_K, reterr);
 	if (rc > 0 || t->p.s->is_lost || t->w.format != ASCEND_HALF)
 		return rc;
 	acl_products_close(&t->p);
 	t->choice.chip.cut_k = 1;
-	return try_shape(t, TRIAL_N, LONG_K, reterr);
+	return try_shape(t, LONG_N, LONG_K, reterr);
 }
 
 /* Integers have only results of 16 bits. */
