@@ -11,10 +11,18 @@
 #include "chat_message.h"
 #include "chat_talk.h"
 #include "cmd.h"
+#include "coordinator/engine/form.h"
 #include "coordinator/engine/seed.h"
 #include "coordinator/print/output.h"
 
 /* --- an answer --- */
+
+static int
+report_output(int rc, struct err *reterr)
+{
+	return rc < 0 ? err_set(reterr, ERR_RUN, rc, "stdout: %s",
+	    strerror(-rc)) : 0;
+}
 
 static int
 emit_text(void *arg, const char *bytes, size_t nbytes, struct err *reterr)
@@ -23,10 +31,21 @@ emit_text(void *arg, const char *bytes, size_t nbytes, struct err *reterr)
 	int rc;
 
 	status_erase(&k->reading);
-	rc = output_text(bytes, nbytes);
+	if ((rc = thoughts_leave(&k->thoughts)) == 0)
+		rc = output_text(bytes, nbytes);
 	k->has_shown = 1;
-	return rc < 0 ? err_set(reterr, ERR_RUN, rc, "stdout: %s",
-	    strerror(-rc)) : 0;
+	return report_output(rc, reterr);
+}
+
+static int
+emit_thought(void *arg, const char *bytes, size_t nbytes, struct err *reterr)
+{
+	struct talk *k = arg;
+
+	status_erase(&k->reading);
+	k->has_shown = 1;
+	return report_output(thoughts_show(&k->thoughts, bytes, nbytes),
+	    reterr);
 }
 
 int
@@ -94,6 +113,18 @@ show_room(struct talk *k)
 		    "half of what was left of the context");
 }
 
+/* The stages keep the begin of a conversation that stays the same. */
+static void
+show_turn(const struct talk *k)
+{
+	const struct chat_stats *st = chat_stats(k->chat);
+
+	log_debug("tokens of the conversation: %u kept, %u computed, %u "
+	    "generated", st->kept_tok, st->prompt_tok, st->gen_tok);
+	if (k->c->thinking != THINKING_SHOW)
+		thoughts_note(st->thought_tok);
+}
+
 static int
 answer_message(struct talk *k, const struct source *text, struct err *reterr)
 {
@@ -111,10 +142,13 @@ answer_message(struct talk *k, const struct source *text, struct err *reterr)
 		k->nfailed++;
 		return 0;
 	}
-	if (k->has_shown || rc == 0)
+	if (k->has_shown || rc == 0) {
+		thoughts_leave(&k->thoughts);
 		output_text("\n", 1);
+	}
 	if (rc < 0)
 		return err_set(reterr, e.kind, rc, "%s", e.msg);
+	show_turn(k);
 	show_room(k);
 	return 0;
 }
@@ -189,8 +223,9 @@ start_and_talk(struct talk *k, struct err *reterr)
 {
 	const struct conf *c = k->c;
 	const struct chat_ops ops = { .emit = emit_text,
+	    .think = c->thinking == THINKING_SHOW ? emit_thought : NULL,
 	    .is_stopped = is_stopped, .reading = show_reading, .arg = k };
-	char note[CHAT_NOTE_LEN];
+	char note[FORM_NOTE_LEN];
 	int rc, signal_fd;
 
 	if (c->n_predict == 0)
@@ -209,9 +244,9 @@ start_and_talk(struct talk *k, struct err *reterr)
 		return rc;
 	if ((rc = lineedit_open(signal_fd, k->sigint_fd, most_line(k),
 	    &k->le, reterr)) < 0 ||
-	    (rc = chat_open(k->eng, chat_template_of(k->eng, note), c->system,
-	    &ops, &k->chat, reterr)) < 0)
+	    (rc = chat_open(k->eng, c->system, &ops, &k->chat, reterr)) < 0)
 		return rc;
+	form_note(engine_form(k->eng), note);
 	log_info("%s", note);
 	seed_show(c);
 	if ((rc = take_messages(k, reterr)) < 0)

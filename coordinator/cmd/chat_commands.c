@@ -89,6 +89,15 @@ do_drop(struct talk *k, const char *arg, struct err *reterr)
 	return end_change(k, "/drop", rc, &e, reterr);
 }
 
+/* The next answer begins with this text. */
+static int
+do_prefill(struct talk *k, const char *arg, struct err *reterr)
+{
+	if (*arg == '\0')
+		log_info("/prefill: the next answer begins as usual");
+	return chat_begin_answer(k->chat, arg, strlen(arg), reterr);
+}
+
 /* --- files --- */
 
 /* Ask on the terminal: 1 = yes. */
@@ -207,9 +216,9 @@ do_stats(struct talk *k, const char *arg, struct err *reterr)
 	(void)arg;
 	(void)reterr;
 	if (st->stop != NULL)
-		snprintf(last, sizeof(last), "; the last turn: %u tokens read, "
-		    "%.1f t/s, %u generated, %.1f t/s, until %s",
-		    st->prompt_tok, per_second(st->prompt_tok, st->prompt_ns),
+		snprintf(last, sizeof(last), "; the last turn: %u tokens kept, "
+		    "%u tokens read, %.1f t/s, %u generated, %.1f t/s, until "
+		    "%s", st->kept_tok, st->prompt_tok, per_second(st->prompt_tok, st->prompt_ns),
 		    st->gen_tok, per_second(st->gen_tok, st->gen_ns),
 		    end_of(st->stop));
 	log_warnx("%u turn%s, %u of %u tokens of the context%s", st->turns,
@@ -239,6 +248,8 @@ static const struct {
 	{ "undo", "/undo        take back the last turn", do_undo },
 	{ "drop", "/drop [N]    forget the oldest N turns (default 1), but not "
 	    "the system message", do_drop },
+	{ "prefill", "/prefill TEXT  begin the next answer with TEXT; without "
+	    "it, as usual", do_prefill },
 	{ "save", "/save FILE   write the turns of the context, as JSON; "
 	    "/save! replaces a file", do_save },
 	{ "save!", NULL, do_replace },

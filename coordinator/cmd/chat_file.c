@@ -20,15 +20,22 @@ enum { LOAD_MAX = 16 << 20, LOAD_FACTOR = 12 };
 
 static const char role_system[] = "system", role_user[] = "user";
 static const char role_answer[] = "assistant";
+static const char key_thoughts[] = "reasoning_content";
 
 /* --- /save --- */
 
 static int
-add_message(json_t *list, const char *role, const char *text, size_t nbytes)
+add_message(json_t *list, const char *role, const char *text, size_t nbytes,
+    const char *thoughts, size_t nthoughts)
 {
 	json_t *m = json_pack("{s:s,s:o}", "role", role, "content",
 	    output_json_text(text, nbytes));
 
+	if (m != NULL && nthoughts > 0 && json_object_set_new(m, key_thoughts,
+	    output_json_text(thoughts, nthoughts)) < 0) {
+		json_decref(m);
+		return -1;
+	}
 	return m == NULL ? -1 : json_array_append_new(list, m);
 }
 
@@ -44,12 +51,14 @@ dump_messages(const struct chat *chat)
 	int rc = list == NULL ? -1 : 0;
 
 	if (rc == 0 && system != NULL)
-		rc = add_message(list, role_system, system, strlen(system));
+		rc = add_message(list, role_system, system, strlen(system),
+		    NULL, 0);
 	for (i = 0; rc == 0 && i < chat_stats(chat)->turns; i++) {
 		p = chat_pair_at(chat, i);
-		if ((rc = add_message(list, role_user, p.user, p.nuser)) == 0)
+		if ((rc = add_message(list, role_user, p.user, p.nuser, NULL,
+		    0)) == 0)
 			rc = add_message(list, role_answer, p.answer,
-			    p.nanswer);
+			    p.nanswer, p.thoughts, p.nthoughts);
 	}
 	if (rc == 0)
 		text = json_dumps(list, JSON_INDENT(1));
@@ -189,34 +198,44 @@ take_message(struct loaded *l, const json_t *m, size_t i, size_t first,
 {
 	const json_t *role = json_object_get(m, "role");
 	const json_t *content = json_object_get(m, "content");
+	const json_t *thoughts = json_object_get(m, key_thoughts);
 	const int is_answer = (i - first) % 2 == 1;
 	const char *want = i < first ? role_system : is_answer ? role_answer :
 	    role_user;
 	const char *text = json_string_value(content);
 	size_t n = json_string_length(content);
+	struct chat_pair *p = &l->pair[l->npairs];
 
 	if (!json_is_string(role) || !json_is_string(content) ||
-	    json_object_size(m) != 2)
+	    json_object_size(m) != 2u + (thoughts != NULL) ||
+	    (thoughts != NULL && !json_is_string(thoughts)))
 		return refuse_message(l, i, "it must have \"role\" and "
-		    "\"content\", two strings, and nothing else", reterr);
+		    "\"content\", two strings, and nothing else but an "
+		    "answer's \"reasoning_content\"", reterr);
 	if (strcmp(json_string_value(role), want) != 0)
 		return err_set(reterr, ERR_USAGE, -EINVAL, "%s: message %zu: "
 		    "role \"%.32s\" where \"%s\" must be: messages of user and "
 		    "assistant take turns, after at most one of the system",
 		    l->path, i + 1, json_string_value(role), want);
+	if (thoughts != NULL && !(is_answer && i >= first))
+		return refuse_message(l, i, "only the assistant has "
+		    "\"reasoning_content\"", reterr);
 	if (i < first) {
 		if (strlen(text) != n)
 			return refuse_message(l, i, "a NUL in the system "
 			    "message", reterr);
 		l->system = text;
 	} else if (is_answer) {
-		l->pair[l->npairs].answer = text;
-		l->pair[l->npairs++].nanswer = n;
+		p->answer = text;
+		p->nanswer = n;
+		p->thoughts = json_string_value(thoughts);
+		p->nthoughts = json_string_length(thoughts);
+		l->npairs++;
 	} else {
 		if (n == 0)
 			return refuse_message(l, i, "it is empty", reterr);
-		l->pair[l->npairs].user = text;
-		l->pair[l->npairs].nuser = n;
+		p->user = text;
+		p->nuser = n;
 	}
 	return 0;
 }

@@ -7,6 +7,7 @@
 #include "coordinator/engine/chat.h"
 #include "coordinator/print/lineedit.h"
 #include "coordinator/print/status.h"
+#include "coordinator/print/thoughts.h"
 
 struct talk {
 	const struct conf *c;
@@ -17,6 +18,7 @@ struct talk {
 	unsigned nfailed;	/* lines without an answer */
 	unsigned nunsaved;	/* /save that failed */
 	struct status reading;	/* of a long message */
+	struct thoughts_frame thoughts;
 	int has_shown;		/* some of the last answer */
 	int warned;		/* that the context is nearly full */
 	int has_quit;		/* /quit */
@@ -30,7 +32,8 @@ int talk_is_interrupted(const struct talk *k);
 int talk_command(struct talk *k, const char *line, struct err *reterr);
 
 /* chat_file.c.  JSON: [{"role":"system","content":"..."}, {"role":"user",...},
- * {"role":"assistant",...}, ...]; the first may be missing. */
+ * {"role":"assistant",...}, ...]; the first may be missing.  An answer may have
+ * its thoughts as "reasoning_content". */
 
 /* Write the conversation.  -EEXIST without `replace`: there is such a file. */
 int talk_save(const struct talk *k, const char *path, int replace,

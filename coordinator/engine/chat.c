@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "config/log.h"
 #include "config/utf8.h"
@@ -12,16 +13,6 @@
 #include "decoder.h"
 #include "impl.h"
 #include "turns.h"
-
-const struct chat_template *
-chat_template_of(const struct engine *eng, char note[CHAT_NOTE_LEN])
-{
-	const struct chat_template *ct = tokenizer_chat_template(eng->vocab);
-
-	if (note != NULL)
-		format_note(ct, eng->conf, note);
-	return ct;
-}
 
 int
 chat_encode_first(const struct engine *eng, const char *text,
@@ -44,28 +35,45 @@ chat_encode_first(const struct engine *eng, const char *text,
 
 struct chat {
 	struct engine *eng;
-	const struct chat_template *ct;
 	const char *first_system;	/* of chat_open() */
 	char *system;			/* of this conversation; NULL = none */
+	struct tm now;			/* when it began */
+	struct history_text begun;	/* of the next answer */
 	struct decoder *decoder;
 	struct chat_ops ops;
 	struct answer answer;	/* the last one */
 	uint32_t next;		/* sampled from the last logits */
-	uint32_t pending;	/* 1: the history's last token is not fed until
-				 * the next turn is */
 	uint32_t limit_tok;	/* of an answer; 0 = -n alone counts */
 	struct history h;
 	struct chat_stats st;
 };
+
+static struct history_turn *
+last_turn(struct chat *c)
+{
+	return &c->h.turn[c->h.nturns - 1];
+}
 
 /* The user sees it, and the history keeps it. */
 static int
 emit_text(void *arg, const char *bytes, size_t nbytes, struct err *reterr)
 {
 	struct chat *c = arg;
-	int rc = history_add_text(&c->h, bytes, nbytes, reterr);
+	int rc = history_text_add(&last_turn(c)->answer, bytes, nbytes,
+	    reterr);
 
 	return rc < 0 ? rc : c->ops.emit(c->ops.arg, bytes, nbytes, reterr);
+}
+
+static int
+emit_thought(void *arg, const char *bytes, size_t nbytes, struct err *reterr)
+{
+	struct chat *c = arg;
+	int rc = history_text_add(&last_turn(c)->thoughts, bytes, nbytes,
+	    reterr);
+
+	return rc < 0 || c->ops.think == NULL ? rc :
+	    c->ops.think(c->ops.arg, bytes, nbytes, reterr);
 }
 
 static int
@@ -90,10 +98,21 @@ set_system(struct chat *c, const char *system, struct err *reterr)
 	return 0;
 }
 
+/* The conversation has no turns, and begins now. */
+static void
+begin_again(struct chat *c)
+{
+	const time_t now = time(NULL);
+
+	localtime_r(&now, &c->now);
+	c->st = (struct chat_stats){ 0 };
+	c->begun.n = 0;
+	decoder_seed(c->decoder, 0, c->eng->conf->sampling.seed);
+}
+
 int
-chat_open(struct engine *eng, const struct chat_template *ct,
-    const char *system, const struct chat_ops *ops, struct chat **ret,
-    struct err *reterr)
+chat_open(struct engine *eng, const char *system, const struct chat_ops *ops,
+    struct chat **ret, struct err *reterr)
 {
 	struct chat *c = calloc(1, sizeof(*c));
 	int rc;
@@ -101,18 +120,18 @@ chat_open(struct engine *eng, const struct chat_template *ct,
 	if (c == NULL)
 		return err_nomem(reterr, "a chat");
 	c->eng = eng;
-	c->ct = ct;
 	c->first_system = system;
 	c->ops = *ops;
 	c->answer = (struct answer){ .emit = emit_text,
-	    .is_stopped = is_stopped, .arg = c };
+	    .emit_thought = emit_thought, .is_stopped = is_stopped,
+	    .arg = c };
 	if ((rc = set_system(c, system, reterr)) < 0 ||
 	    (rc = history_open(&c->h, eng, reterr)) < 0 ||
 	    (rc = decoder_open(eng, eng->form, 1, &c->decoder, reterr)) < 0) {
 		chat_close(c);
 		return rc;
 	}
-	decoder_seed(c->decoder, 0, eng->conf->sampling.seed);
+	begin_again(c);
 	*ret = c;
 	return 0;
 }
@@ -124,6 +143,7 @@ chat_close(struct chat *c)
 		return;
 	decoder_close(c->decoder);
 	history_close(&c->h);
+	free(c->begun.bytes);
 	free(c->system);
 	free(c);
 }
@@ -143,18 +163,15 @@ chat_system(const struct chat *c)
 struct chat_pair
 chat_pair_at(const struct chat *c, uint32_t i)
 {
-	return turns_texts(&c->h.turn[i]);
+	const struct history_turn *t = &c->h.turn[i];
+
+	return (struct chat_pair){ .user = t->user.bytes,
+	    .nuser = t->user.n, .answer = t->answer.bytes != NULL ?
+	    t->answer.bytes : "", .nanswer = t->answer.n,
+	    .thoughts = t->thoughts.bytes, .nthoughts = t->thoughts.n };
 }
 
 /* --- an answer --- */
-
-/* Follow a change of the history. */
-static void
-count_tokens(struct chat *c)
-{
-	c->st.turns = c->h.nturns;
-	c->st.context_tok = c->h.len - c->pending;
-}
 
 /* For history_feed(): sample from the last row's logits. */
 static int
@@ -194,10 +211,10 @@ take_next(struct chat *c, struct err *reterr)
 	int rc = decoder_take(c->decoder, a, c->next, reterr), rc2;
 
 	/* A token that was taken but not shown counts as well. */
-	c->pending = a->ntokens > ntokens;
 	c->st.gen_tok = a->ntokens;
-	if (c->pending && (rc2 = history_add(&c->h, &c->next, 1,
-	    reterr)) < 0)
+	c->st.thought_tok = a->filter.thought_tok;
+	if (a->ntokens > ntokens &&
+	    (rc2 = history_add(&c->h, c->next, reterr)) < 0)
 		return rc2;
 	if (c->limit_tok > 0 && a->ntokens >= c->limit_tok &&
 	    (a->stop == NULL || strcmp(a->stop, "context") == 0))
@@ -211,20 +228,13 @@ static int
 end_answer(struct chat *c, struct err *reterr)
 {
 	struct answer *a = &c->answer;
+	struct history_turn *t = last_turn(c);
 	int rc = decoder_end(c->decoder, a, reterr);
 
-	if (rc == 0 && a->is_cut)
-		rc = history_add_text(&c->h, UTF8_REPLACEMENT,
-		    strlen(UTF8_REPLACEMENT), reterr);
-	if (rc < 0 || a->tail_bytes == 0)
+	if (rc < 0 || !a->is_cut || (t->answer.n == 0 && t->thoughts.n > 0))
 		return rc;
-	c->pending = 0;
-	rc = turns_trim_text(c->eng, &c->h, a->tail_bytes, reterr);
-	if (rc != -ECOMM)
-		return rc;
-	log_warnx("%s; the conversation keeps %zu bytes that the answer did "
-	    "not show, with the stop text", reterr->msg, a->tail_bytes);
-	return 0;
+	return history_text_add(&t->answer, UTF8_REPLACEMENT,
+	    strlen(UTF8_REPLACEMENT), reterr);
 }
 
 /* Generate tokens until the answer ends. */
@@ -244,7 +254,6 @@ generate_answer(struct chat *c, struct err *reterr)
 			return rc;
 		if ((c->st.stop = a->stop) != NULL)
 			return end_answer(c, reterr);
-		c->pending = 0;
 		if ((rc = feed(c, reterr)) < 0)
 			return rc;
 		if (rc > 0) {		/* after a shift */
@@ -256,22 +265,6 @@ generate_answer(struct chat *c, struct err *reterr)
 
 /* --- room in the context --- */
 
-static int
-plan_settling(const struct chat *c, struct settling *ret, struct err *reterr)
-{
-	return turns_plan_settling(c->eng, &c->h, c->system,
-	    c->answer.filter.thoughts, ret, reterr);
-}
-
-static int
-settle(struct chat *c, const struct settling *s, struct err *reterr)
-{
-	c->answer.filter.thoughts = 0;
-	if (s->is_rewritten)
-		c->pending = 0;
-	return turns_settle(&c->h, s, reterr);
-}
-
 /* Room that is made for an answer: a quarter of the context, or less with -n. */
 static uint32_t
 room_for_answer(const struct chat *c)
@@ -282,12 +275,12 @@ room_for_answer(const struct chat *c)
 	return n >= 0 ? MIN(quarter, (uint32_t)n) : quarter;
 }
 
-/* Sampling goes on as in a new conversation with these tokens. */
-static void
-restart_sampling(struct chat *c)
+/* All turns, and nothing behind them. */
+static struct turns
+all_turns(const struct chat *c)
 {
-	decoder_seed(c->decoder, 0, c->eng->conf->sampling.seed);
-	decoder_add_prompt(c->decoder, 0, c->h.ids, c->h.len);
+	return (struct turns){ .eng = c->eng, .turn = c->h.turn,
+	    .to = c->h.nturns, .system = c->system, .now = &c->now };
 }
 
 /* The context is full in the middle of an answer: drop the oldest turns and let
@@ -297,152 +290,144 @@ make_room_in_answer(struct chat *c, struct err *reterr)
 {
 	const uint32_t ctx = c->eng->plan.ctx_tok;
 	struct history *h = &c->h;
-	struct shift s;
+	const struct history_turn *last = last_turn(c);
+	const uint32_t nanswer = h->len - h->answer_at;
+	const uint32_t want = nanswer + room_for_answer(c);
+	struct turns t = all_turns(c);
+	uint32_t *ids = NULL, *all, kept;
+	size_t n;
 	int rc;
 
 	if (!c->eng->conf->context_shift || h->nturns < 2)
 		return 0;
-	rc = turns_find_shift(c->eng, h, c->system, h->nturns - 1,
-	    ctx - room_for_answer(c), &s, reterr);
-	if (rc == -ECOMM) {		/* the answer ends here */
-		log_warnx("%s", reterr->msg);
+	t.to--;
+	t.user = last->user.bytes;
+	t.nuser = last->user.n;
+	t.begun = last->answer.bytes;
+	t.nbegun = last->begun;
+	rc = turns_fit(&t, t.to, ctx - MIN(want, ctx), &ids, &n, reterr);
+	if (rc == -ECOMM || render_is_refusal(rc)) {
+		log_warnx("%s", reterr->msg);	/* the answer ends here */
 		return 0;
 	}
-	if (rc == 0 && s.nids + (h->len - h->turn[s.nturns].answer_at) <= ctx)
-		rc = 1;		/* less room, but some */
-	if (rc > 0 && (rc = turns_shift(h, &s, reterr)) == 0) {
-		c->st.dropped += s.nturns;
-		c->answer.context_tok = h->len - c->answer.ntokens;
+	/* Less room, but some, is enough. */
+	if (rc >= 0 && n + nanswer <= ctx) {
+		if ((all = reallocarray(ids, n + nanswer,
+		    sizeof(*all))) == NULL) {
+			free(ids);
+			return err_nomem(reterr, "%zu tokens", n + nanswer);
+		}
+		ids = all;
+		memcpy(ids + n, h->ids + h->answer_at, nanswer * sizeof(*ids));
+		history_remove(h, 0, t.from);
+		c->st.dropped += t.from;
 		c->answer.stop = NULL;
+		rc = history_render(h, ids, (uint32_t)n + nanswer, nanswer,
+		    &kept, reterr);
+		c->answer.context_tok = h->len - c->answer.ntokens;
 	}
-	free(s.ids);
-	return rc;
+	free(ids);
+	return MIN(rc, 0);
 }
 
-/* Tokens of a user's message, with what its template writes around it. */
-struct message {
-	const char *text;
-	size_t nbytes;
-	uint32_t *ids;		/* malloc'ed */
-	size_t n;
-};
-
 static int
-encode_message(const struct chat *c, struct message *m, unsigned turn,
-    struct err *reterr)
+check_message(const struct chat *c, size_t nbytes, struct err *reterr)
 {
 	char why[ENGINE_WHY_LEN];
 
 	/* A caller may have cut off the rest of a longer one. */
-	if (m->nbytes > engine_text_bytes(c->eng))
-		return err_set(reterr, ERR_USAGE, -E2BIG, "the message has at "
-		    "least %zu bytes; %s", m->nbytes,
-		    engine_text_why(c->eng, why));
-	free(m->ids);
-	m->ids = NULL;
-	return turns_encode(c->eng, turn, c->system, m->text, m->nbytes,
-	    &m->ids, &m->n, reterr);
+	return nbytes <= engine_text_bytes(c->eng) ? 0 : err_set(reterr,
+	    ERR_USAGE, -E2BIG, "the message has at least %zu bytes; %s", nbytes,
+	    engine_text_why(c->eng, why));
 }
 
-/* Drop the oldest turns so that the message and an answer fit.  0 = the message
- * does not even if all are dropped: nothing has changed, and m->n is what it
- * needs as the first one. */
+/* n: tokens of the conversation with the message. */
 static int
-make_room(struct chat *c, struct message *m, const struct settling *st,
-    struct err *reterr)
-{
-	const uint64_t want = m->n + room_for_answer(c);
-	const uint32_t ctx = c->eng->plan.ctx_tok;
-	struct history *h = &c->h;
-	struct message first = { .text = m->text, .nbytes = m->nbytes };
-	struct shift s = { 0 };
-	int rc;
-
-	if ((rc = encode_message(c, &first, 0, reterr)) < 0)
-		goto out;
-	if (first.n > ctx) {
-		m->n = first.n;		/* for the refusal */
-		goto out;
-	}
-	if ((rc = settle(c, st, reterr)) < 0 ||
-	    (rc = turns_find_shift(c->eng, h, c->system, h->nturns, want < ctx ?
-	    ctx - (uint32_t)want : 0, &s, reterr)) < 0)
-		goto out;
-	if (s.nturns == h->nturns) {
-		free(m->ids);
-		*m = first;
-		first.ids = NULL;
-	}
-	c->st.dropped = s.nturns;
-	if ((rc = turns_shift(h, &s, reterr)) == 0) {
-		restart_sampling(c);
-		rc = 1;
-	}
-out:
-	free(s.ids);
-	free(first.ids);
-	return rc;
-}
-
-static int
-refuse_message(const struct chat *c, size_t n, uint64_t used,
-    struct err *reterr)
+refuse_message(const struct chat *c, size_t n, struct err *reterr)
 {
 	const uint32_t ctx = c->eng->plan.ctx_tok;
-	const char *remedy = "give a larger --ctx";
+	const uint32_t used = MIN(c->st.context_tok, ctx);
 
-	if (c->eng->conf->context_shift)
-		used = 0;	/* all turns would be dropped */
-	else if (used > 0)
-		remedy = "/undo, /drop and /reset make room; --context-shift "
-		    "does so by itself, a larger --ctx has more";
+	if (c->eng->conf->context_shift || c->h.nturns == 0)
+		return err_set(reterr, ERR_USAGE, -E2BIG, "the message needs "
+		    "%zu tokens; %u of %u are left: give a larger --ctx", n, ctx,
+		    ctx);
 	return err_set(reterr, ERR_USAGE, -E2BIG, "the message needs %zu "
-	    "tokens; %u of %u are left: %s", n,
-	    (uint32_t)(ctx - MIN(used, ctx)), ctx, remedy);
+	    "tokens; %u of %u are left: /undo, /drop and /reset make room; "
+	    "--context-shift does so by itself, a larger --ctx has more",
+	    n - MIN(used, n), ctx - used, ctx);
 }
 
-/* Make the history ready for the message. */
+/* Encode the conversation with a message, without the oldest turns where
+ * --context-shift has to make room. */
 static int
-fit_message(struct chat *c, struct message *m, struct err *reterr)
+encode_message(const struct chat *c, struct turns *t, uint32_t **ret_ids,
+    size_t *ret_n, struct err *reterr)
 {
 	const uint32_t ctx = c->eng->plan.ctx_tok;
-	const int shift = c->eng->conf->context_shift && c->h.nturns > 0;
-	struct settling s;
-	int rc = plan_settling(c, &s, reterr);
+	const uint32_t room = room_for_answer(c);
+	int rc = turns_encode(t, ret_ids, ret_n, reterr);
 
+	if (rc == 0 && c->eng->conf->context_shift && t->to > 0 &&
+	    *ret_n + room > ctx) {
+		free(*ret_ids);
+		rc = turns_fit(t, t->to, ctx - room, ret_ids, ret_n, reterr);
+	}
+	tokenizer_note_losses(c->eng->vocab);
 	if (rc < 0)
-		;
-	else if (shift && s.len + m->n + room_for_answer(c) > ctx)
-		rc = make_room(c, m, &s, reterr);
-	else if (s.len + m->n <= ctx &&
-	    (rc = settle(c, &s, reterr)) == 0)
-		rc = 1;
-	if (rc == 0)
-		rc = refuse_message(c, m->n, s.len, reterr);
-	free(s.ids);
+		return rc;
+	if (*ret_n > 0 && *ret_n <= ctx)
+		return 0;
+	rc = *ret_n > ctx ? refuse_message(c, *ret_n, reterr) :
+	    err_set(reterr, ERR_USAGE, -EINVAL, t->nuser > 0 ?
+	    "no byte of the message has a token in this vocabulary" :
+	    "empty message");
+	free(*ret_ids);
 	return rc;
 }
 
-/* Make the message the last turn of the history, behind what stays of the
- * others. */
+/* Make the message the last turn of the history, behind those turns that fit,
+ * and begin its answer. */
 static int
-add_message(struct chat *c, struct message *m, struct err *reterr)
+add_message(struct chat *c, const char *text, size_t nbytes,
+    struct err *reterr)
 {
+	struct history *h = &c->h;
+	struct turns t = all_turns(c);
+	uint32_t *ids = NULL;
+	size_t n;
 	int rc;
 
-	if ((rc = encode_message(c, m, c->h.nturns, reterr)) < 0)
+	t.user = text;
+	t.nuser = nbytes;
+	t.begun = c->begun.bytes;
+	t.nbegun = c->begun.n;
+	if ((rc = check_message(c, nbytes, reterr)) < 0 ||
+	    (rc = encode_message(c, &t, &ids, &n, reterr)) < 0)
 		return rc;
-	tokenizer_note_losses(c->eng->vocab);
-	if (m->n == 0)
-		return err_set(reterr, ERR_USAGE, -EINVAL, m->nbytes > 0 ?
-		    "no byte of the message has a token in this vocabulary" :
-		    "empty message");
-	c->st.dropped = 0;
-	if ((rc = fit_message(c, m, reterr)) < 0)
-		return rc;
-	decoder_add_prompt(c->decoder, 0, m->ids, (uint32_t)m->n);
-	return history_add_turn(&c->h, m->text, m->nbytes, m->ids,
-	    (uint32_t)m->n, reterr);
+	c->st.dropped = t.from;
+	history_remove(h, 0, t.from);
+	if (t.from > 0)
+		decoder_seed(c->decoder, 0, c->eng->conf->sampling.seed);
+	decoder_set_window(c->decoder, 0, ids, (uint32_t)n);
+	if ((rc = history_add_turn(h, text, nbytes, reterr)) == 0)
+		rc = history_render(h, ids, (uint32_t)n, 0, &c->st.kept_tok,
+		    reterr);
+	free(ids);
+	return rc;
+}
+
+/* Show what the user has written of the answer. */
+static int
+show_begun(struct chat *c, struct err *reterr)
+{
+	const size_t n = c->begun.n;
+
+	c->begun.n = 0;		/* its bytes stay until the answer ends */
+	last_turn(c)->begun = n;
+	c->answer.begun = n > 0 ? c->begun.bytes : NULL;
+	c->answer.nbegun = n;
+	return n > 0 ? emit_text(c, c->begun.bytes, n, reterr) : 0;
 }
 
 /* Without -n an answer ends after half of what is left of the context, so that
@@ -465,22 +450,75 @@ limit_answer(struct chat *c)
 
 /* --- changes of a conversation --- */
 
+/* The tokens of these turns, as they are behind the last answer: those that end it
+ * belong to the next turn.  Where the template cannot leave an answer open, they
+ * count. */
+static int
+count_tokens(const struct turns *t, size_t *ret_n, struct err *reterr)
+{
+	struct turns open = *t;
+	const struct history_turn *last = &t->turn[t->to - 1];
+	uint32_t *ids = NULL;
+	int rc;
+
+	*ret_n = 0;
+	if (t->from == t->to)
+		return 0;
+	open.to--;
+	open.user = last->user.bytes;
+	open.nuser = last->user.n;
+	open.begun = last->answer.bytes;
+	open.nbegun = last->answer.n;
+	rc = turns_encode(&open, &ids, ret_n, reterr);
+	if (render_is_refusal(rc))
+		rc = turns_encode(t, &ids, ret_n, reterr);
+	free(ids);
+	return rc;
+}
+
+/* Follow a change of the turns: turns [from, to) stay.  A template that refuses
+ * them says so with the next message. */
+static int
+count_rest(const struct chat *c, unsigned from, unsigned to, uint32_t *ret,
+    struct err *reterr)
+{
+	struct turns t = all_turns(c);
+	size_t n;
+	int rc;
+
+	t.from = from;
+	t.to = to;
+	rc = count_tokens(&t, &n, reterr);
+	tokenizer_forget_losses(c->eng->vocab);
+	*ret = rc == 0 ? (uint32_t)MIN(n, c->eng->plan.ctx_tok) :
+	    c->st.context_tok;
+	return render_is_refusal(rc) ? 0 : rc;
+}
+
+/* The turns are others. */
+static void
+end_change(struct chat *c, uint32_t context_tok)
+{
+	c->st = (struct chat_stats){ .turns = c->h.nturns,
+	    .context_tok = context_tok };
+}
+
 int
 chat_turn(struct chat *c, const char *text, size_t nbytes, struct err *reterr)
 {
 	uint64_t start = event_now_ns(), first;
-	struct message m = { .text = text, .nbytes = nbytes };
 	uint32_t held;
-	int rc = add_message(c, &m, reterr);
+	int rc = add_message(c, text, nbytes, reterr);
 
-	free(m.ids);
 	if (rc < 0)
 		return rc;
-	c->pending = 0;
 	c->st.stop = NULL;
-	c->st.gen_tok = 0;
+	c->st.gen_tok = c->st.thought_tok = 0;
+	c->st.turns = c->h.nturns;
 	limit_answer(c);
 	held = c->h.held;
+	if ((rc = show_begun(c, reterr)) < 0)
+		return rc;
 	rc = feed(c, reterr);
 	first = event_now_ns();
 	c->st.prompt_tok = c->h.held - held;
@@ -492,27 +530,23 @@ chat_turn(struct chat *c, const char *text, size_t nbytes, struct err *reterr)
 		rc = generate_answer(c, reterr);
 		c->st.gen_ns = event_now_ns() - first;
 	}
-	count_tokens(c);
+	c->st.turns = c->h.nturns;
+	c->st.context_tok = c->h.held;
 	return MIN(rc, 0);
 }
 
-/* The history has no turns any more. */
-static void
-begin_again(struct chat *c)
+int
+chat_begin_answer(struct chat *c, const char *text, size_t nbytes,
+    struct err *reterr)
 {
-	c->st = (struct chat_stats){ 0 };
-	c->pending = 0;
-	c->answer.filter.thoughts = 0;
-	restart_sampling(c);
+	c->begun.n = 0;
+	return history_text_add(&c->begun, text, nbytes, reterr);
 }
 
 int
 chat_reset(struct chat *c, struct err *reterr)
 {
-	int rc;
-
-	if ((rc = history_drop(&c->h, c->h.nturns, NULL, 0, reterr)) < 0)
-		return rc;
+	history_remove(&c->h, 0, c->h.nturns);
 	begin_again(c);
 	return set_system(c, c->first_system, reterr);
 }
@@ -520,26 +554,23 @@ chat_reset(struct chat *c, struct err *reterr)
 int
 chat_undo(struct chat *c, struct err *reterr)
 {
+	uint32_t left;
 	int rc;
 
 	if (c->h.nturns == 0)
 		return err_set(reterr, ERR_USAGE, -ENOENT, "there is no turn "
 		    "to take back");
-	if ((rc = history_undo(&c->h, reterr)) < 0)
+	if ((rc = count_rest(c, 0, c->h.nturns - 1, &left, reterr)) < 0)
 		return rc;
-	c->st = (struct chat_stats){ 0 };
-	c->pending = 0;
-	c->answer.filter.thoughts = 0;
-	decoder_set_window(c->decoder, 0, c->h.ids, c->h.len);
-	count_tokens(c);
+	history_remove(&c->h, c->h.nturns - 1, 1);
+	end_change(c, left);
 	return 0;
 }
 
 int
 chat_drop(struct chat *c, uint32_t n, struct err *reterr)
 {
-	struct settling st;
-	struct shift s;
+	uint32_t left;
 	int rc;
 
 	if (c->h.nturns == 0)
@@ -549,43 +580,41 @@ chat_drop(struct chat *c, uint32_t n, struct err *reterr)
 		return err_set(reterr, ERR_USAGE, -ERANGE, "there %s %u turn%s "
 		    "to drop, not %u", c->h.nturns == 1 ? "is" : "are",
 		    c->h.nturns, c->h.nturns == 1 ? "" : "s", n);
-	rc = plan_settling(c, &st, reterr);
-	if (rc == 0)
-		rc = settle(c, &st, reterr);
-	free(st.ids);
-	if (rc < 0 || (rc = turns_plan_shift(c->eng, &c->h, c->system, n, &s,
-	    reterr)) < 0)
+	if ((rc = count_rest(c, n, c->h.nturns, &left, reterr)) < 0)
 		return rc;
-	if ((rc = turns_shift(&c->h, &s, reterr)) < 0)
-		return rc;
-	if (c->h.nturns == 0)
-		begin_again(c);
-	restart_sampling(c);
-	count_tokens(c);
+	history_remove(&c->h, 0, n);
+	end_change(c, left);
+	decoder_seed(c->decoder, 0, c->eng->conf->sampling.seed);
 	return 0;
 }
 
-/* Fit a history that the stages do not hold into the context. */
+/* --- a loaded conversation --- */
+
+/* Leave out the oldest turns that do not fit into the context; *ret_n are the
+ * tokens of the others. */
 static int
-fit_loaded(const struct chat *c, struct history *h, const char *system,
-    uint32_t *ret_dropped, struct err *reterr)
+fit_loaded(const struct chat *c, struct turns *t, size_t *ret_n,
+    struct err *reterr)
 {
 	const uint32_t ctx = c->eng->plan.ctx_tok;
-	struct shift s;
-	int rc;
+	const int shift = c->eng->conf->context_shift && t->to > 0;
+	uint32_t *ids = NULL;
+	int rc = count_tokens(t, ret_n, reterr);
 
-	*ret_dropped = 0;
-	if (h->len <= ctx)
-		return 0;
-	if (!c->eng->conf->context_shift)
-		return err_set(reterr, ERR_USAGE, -E2BIG, "the conversation "
-		    "needs %u tokens; the context has %u: give a larger --ctx, "
-		    "or --context-shift to drop its oldest turns", h->len, ctx);
-	if ((rc = turns_find_shift(c->eng, h, system, h->nturns, ctx -
-	    room_for_answer(c), &s, reterr)) < 0)
-		return rc;
-	*ret_dropped = s.nturns;
-	return turns_shift(h, &s, reterr);
+	/* The whole of it may be more than can be written. */
+	if ((rc == -E2BIG || (rc == 0 && *ret_n > ctx)) && shift) {
+		rc = turns_fit(t, t->to, ctx - room_for_answer(c), &ids, ret_n,
+		    reterr);
+		if (rc >= 0)
+			rc = count_tokens(t, ret_n, reterr);
+		free(ids);
+	}
+	tokenizer_note_losses(c->eng->vocab);
+	if (rc < 0 || *ret_n <= ctx)
+		return MIN(rc, 0);
+	return err_set(reterr, ERR_USAGE, -E2BIG, "the conversation needs %zu "
+	    "tokens; the context has %u: give a larger --ctx, or "
+	    "--context-shift to drop its oldest turns", *ret_n, ctx);
 }
 
 /* Refuse a text that cannot fit before its bytes are encoded. */
@@ -602,7 +631,8 @@ check_texts(const struct chat *c, const char *system,
 		return err_set(reterr, ERR_USAGE, -E2BIG, "the system message "
 		    "is too long; %s", engine_text_why(c->eng, why));
 	for (i = 0; i < npairs; i++) {
-		one = (uint64_t)pair[i].nuser + pair[i].nanswer;
+		one = (uint64_t)pair[i].nuser + pair[i].nanswer +
+		    pair[i].nthoughts;
 		all += one;
 		if (one > most || (all > most && !c->eng->conf->context_shift))
 			return err_set(reterr, ERR_USAGE, -E2BIG, "turn %u "
@@ -616,39 +646,50 @@ check_texts(const struct chat *c, const char *system,
 static void
 note_system(const struct chat *c)
 {
-	const struct chat_template *ct = c->ct;
-
 	if (c->system != NULL && c->first_system == NULL &&
-	    (ct->lost & (LOST_ALL | LOST_SYSTEM)) == LOST_SYSTEM)
-		log_info("chat template: %s; not followed: the place of the "
-		    "system text (%s)", ct->name, ct->why);
+	    form_folds_system(c->eng->form))
+		log_info("the chat template has no place for a system message: "
+		    "it goes in front of the first message");
+}
+
+static int
+add_pair(struct history *h, const struct chat_pair *p, struct err *reterr)
+{
+	struct history_turn *t;
+	int rc = history_add_turn(h, p->user, p->nuser, reterr);
+
+	if (rc < 0)
+		return rc;
+	t = &h->turn[h->nturns - 1];
+	rc = history_text_add(&t->answer, p->answer, p->nanswer, reterr);
+	return rc < 0 || p->nthoughts == 0 ? rc : history_text_add(
+	    &t->thoughts, p->thoughts, p->nthoughts, reterr);
 }
 
 int
 chat_load(struct chat *c, const char *system, const struct chat_pair *pair,
     uint32_t npairs, uint32_t *ret_dropped, struct err *reterr)
 {
-	struct history h;
+	struct history loaded = { .eng = c->eng };
+	struct turns t = all_turns(c);
+	size_t n = 0;
 	uint32_t i;
-	int rc;
+	int rc = check_texts(c, system, pair, npairs, reterr);
 
-	if ((rc = check_texts(c, system, pair, npairs, reterr)) < 0 ||
-	    (rc = history_open(&h, c->eng, reterr)) < 0)
-		return rc;
 	for (i = 0; i < npairs && rc == 0; i++)
-		rc = turns_append(c->eng, &h, system, &pair[i],
-		    i + 1 == npairs, reterr);
-	if (rc < 0 ||
-	    (rc = fit_loaded(c, &h, system, ret_dropped, reterr)) < 0 ||
-	    (rc = history_drop(&c->h, c->h.nturns, NULL, 0, reterr)) < 0 ||
-	    (rc = set_system(c, system, reterr)) < 0) {
-		history_close(&h);
-		return rc;
+		rc = add_pair(&loaded, &pair[i], reterr);
+	t.turn = loaded.turn;
+	t.to = loaded.nturns;
+	t.system = system;
+	if (rc == 0 && (rc = fit_loaded(c, &t, &n, reterr)) == 0 &&
+	    (rc = set_system(c, system, reterr)) == 0) {
+		*ret_dropped = t.from;
+		history_remove(&loaded, 0, t.from);
+		history_take_turns(&c->h, &loaded);
+		begin_again(c);
+		end_change(c, (uint32_t)n);
+		note_system(c);
 	}
-	history_close(&c->h);
-	c->h = h;
-	note_system(c);
-	begin_again(c);
-	count_tokens(c);
-	return 0;
+	history_close(&loaded);
+	return rc;
 }

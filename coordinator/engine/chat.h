@@ -1,25 +1,22 @@
 /* coordinator/engine/chat.h - a conversation: turns in, answers out.
  * Owns: its decoder and its history.  Called by cmd/chat.c and its parts, and for
- * templates by generate and run --chat.  Does not depend on terminals or files.
+ * a first message by prompts and run --chat.  Does not depend on terminals or files.
  *
- * The stages keep the KV of earlier turns: each turn feeds only its own tokens,
- * and again what remains of an answer after its reasoning is dropped.
+ * A conversation is a list of texts.  For each message the model's template writes
+ * the whole of it anew; the stages keep the KV of the tokens that are the same as
+ * before, up to the first that differs, and compute the rest.  So an answer is read
+ * again by later turns as the tokenizer encodes its text, which is seldom not as it
+ * was generated, and without the thoughts and blanks that the template leaves out.
  *
- * Turns can be taken back or dropped.  The next message is then read as in a new
- * conversation with the turns that remain, to the bit; with --temp 0 its answer
- * is the same, too.  Other answers depend on the random state, which /undo does
- * not take back. */
+ * Turns can be taken back, dropped, saved and loaded.  The next message is then
+ * read as in a new conversation with the turns that remain, to the bit; with
+ * --temp 0 its answer is the same, too, unless the template writes the date: a
+ * conversation has the time of its begin.  Other answers depend on the random
+ * state, which /undo does not take back. */
 #ifndef COORDINATOR_ENGINE_CHAT_H
 #define COORDINATOR_ENGINE_CHAT_H
 
 #include "engine.h"
-#include "format.h"
-
-/* The model's format: of its template, of its family, or plain lines.  note
- * (may be NULL) names it, and the parts of the template that are not followed
- * here. */
-const struct chat_template *chat_template_of(const struct engine *eng,
-    char note[CHAT_NOTE_LEN]);
 
 /* The ids of a user's first turn, malloc'ed. */
 int chat_encode_first(const struct engine *eng, const char *text,
@@ -27,12 +24,22 @@ int chat_encode_first(const struct engine *eng, const char *text,
 
 /* --- a conversation --- */
 
+/* The texts of a turn; any bytes. */
+struct chat_pair {
+	const char *user, *answer;
+	size_t nuser, nanswer;
+	const char *thoughts;	/* apart from the answer; NULL = none */
+	size_t nthoughts;
+};
+
 struct chat_stats {
 	uint32_t turns;		/* that the conversation holds */
 	uint32_t context_tok;	/* their tokens in the context */
 	/* The last turn's, if it is one of them; else stop is NULL. */
+	uint32_t kept_tok;	/* that the stages held of it already */
 	uint32_t prompt_tok, gen_tok;	/* fed, generated */
 	uint64_t prompt_ns, gen_ns;	/* until the first token; after it */
+	uint32_t thought_tok;	/* of those generated */
 	const char *stop;	/* eos, stop, length, context, user */
 	uint32_t dropped;	/* turns that it made room by */
 };
@@ -40,6 +47,10 @@ struct chat_stats {
 struct chat_ops {
 	/* More of an answer: whole characters. */
 	int (*emit)(void *arg, const char *bytes, size_t nbytes,
+	    struct err *reterr);
+	/* More of the thoughts that the model has before it answers; NULL = they
+	 * are not shown. */
+	int (*think)(void *arg, const char *bytes, size_t nbytes,
 	    struct err *reterr);
 	/* Does the user want the answer to end?  Called after each token, and
 	 * between the batches of a long message. */
@@ -54,16 +65,19 @@ struct chat;
 /* Uses sequence 0 of eng, which is started.  system (NULL = none) must outlive
  * the chat.  When the context is full, --context-shift of eng's config drops the
  * oldest turns; without it the answer ends. */
-int chat_open(struct engine *eng, const struct chat_template *ct,
-    const char *system, const struct chat_ops *ops, struct chat **ret,
-    struct err *reterr);
+int chat_open(struct engine *eng, const char *system,
+    const struct chat_ops *ops, struct chat **ret, struct err *reterr);
 void chat_close(struct chat *c);
 
 /* One turn: the user's text, the model's answer; it is empty if the user ends it
  * while the text is read.  -E2BIG: the text does not fit into the rest of the
- * context, and nothing has changed.  -ECOMM: the reader was lost
- * (coordinator/reader/reader.h), and the conversation can go on. */
+ * context; render_is_refusal(): the template refuses it.  Then nothing has changed.
+ * -ECOMM: the reader was lost (coordinator/reader/reader.h), and the conversation
+ * can go on. */
 int chat_turn(struct chat *c, const char *text, size_t nbytes,
+    struct err *reterr);
+/* The next answer begins with this text, which is shown; "" = as usual. */
+int chat_begin_answer(struct chat *c, const char *text, size_t nbytes,
     struct err *reterr);
 /* Begin a new conversation, with the system message of chat_open(). */
 int chat_reset(struct chat *c, struct err *reterr);
@@ -72,10 +86,8 @@ int chat_undo(struct chat *c, struct err *reterr);
 /* Drop the n oldest turns.  -ERANGE: there are fewer. */
 int chat_drop(struct chat *c, uint32_t n, struct err *reterr);
 /* Replace the conversation by these turns; *ret_dropped of the oldest were
- * dropped to make room.  The tokens are those of the conversation that had these
- * texts, if its answers' tokens were those that the tokenizer makes of them.
- * -E2BIG: they do not fit into the context, and nothing has changed; -ECOMM as
- * of chat_turn(). */
+ * dropped to make room.  -E2BIG: they do not fit into the context, a refusal or
+ * -ECOMM as of chat_turn(): nothing has changed. */
 int chat_load(struct chat *c, const char *system, const struct chat_pair *pair,
     uint32_t npairs, uint32_t *ret_dropped, struct err *reterr);
 

@@ -742,6 +742,12 @@ form_answer_end(const struct form *f)
 	return f->answer_end;
 }
 
+int
+form_folds_system(const struct form *f)
+{
+	return f->folds_system;
+}
+
 void
 form_note(const struct form *f, char note[FORM_NOTE_LEN])
 {

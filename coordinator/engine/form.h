@@ -45,6 +45,9 @@ int form_has_channels(const struct form *f);
 /* The marker that the template writes behind an answer, such as "<|im_end|>",
  * whether it is a token or not; "" = none. */
 const char *form_answer_end(const struct form *f);
+/* Does a system message go in front of the first message, because the template
+ * has no place for it? */
+int form_folds_system(const struct form *f);
 /* One line for the user. */
 enum { FORM_NOTE_LEN = 256 };
 void form_note(const struct form *f, char note[FORM_NOTE_LEN]);

@@ -47,44 +47,35 @@ keep_held(struct history *h, uint32_t keep, struct err *reterr)
 	return 0;
 }
 
-/* Replace the ndel tokens from `at` on by ids[nins].  The positions of turns are
- * the caller's. */
-static int
-splice(struct history *h, uint32_t at, uint32_t ndel, const uint32_t *ids,
-    uint32_t nins, struct err *reterr)
+int
+history_render(struct history *h, const uint32_t *ids, uint32_t n,
+    uint32_t nanswer, uint32_t *ret_kept, struct err *reterr)
 {
-	const uint32_t rest = h->len - at - ndel, len = at + nins + rest;
-	uint32_t same = at;
+	uint32_t same = 0;
 	int rc;
 
-	if ((rc = reserve_ids(h, len, reterr)) < 0)
+	if ((rc = reserve_ids(h, (uint64_t)n + 1, reterr)) < 0)
 		return rc;
-	while (same < len && same < h->len && h->ids[same] ==
-	    (same < at + nins ? ids[same - at] : h->ids[same - nins + ndel]))
+	while (same < n && same < h->held && h->ids[same] == ids[same])
 		same++;
 	/* The last token is fed again: its logits are gone. */
-	if ((rc = keep_held(h, MIN(same, MAX(len, 1) - 1), reterr)) < 0)
+	if ((rc = keep_held(h, MIN(same, n - 1), reterr)) < 0)
 		return rc;
-	memmove(h->ids + at + nins, h->ids + at + ndel,
-	    rest * sizeof(*h->ids));
-	if (nins > 0)
-		memcpy(h->ids + at, ids, nins * sizeof(*ids));
-	h->len = len;
+	memcpy(h->ids, ids, n * sizeof(*ids));
+	h->len = n;
+	h->answer_at = n - nanswer;
+	*ret_kept = h->held;
 	return 0;
 }
 
 int
-history_add(struct history *h, const uint32_t *ids, uint32_t n,
-    struct err *reterr)
+history_add(struct history *h, uint32_t id, struct err *reterr)
 {
-	int rc = reserve_ids(h, (uint64_t)h->len + n, reterr);
+	int rc = reserve_ids(h, (uint64_t)h->len + 1, reterr);
 
-	if (rc < 0)
-		return rc;
-	if (n > 0)
-		memcpy(h->ids + h->len, ids, n * sizeof(*ids));
-	h->len += n;
-	return 0;
+	if (rc == 0)
+		h->ids[h->len++] = id;
+	return rc;
 }
 
 int
@@ -102,7 +93,28 @@ history_feed(struct history *h, engine_row_fn *fn, engine_tick_fn *tick,
 	return h->held < h->len;
 }
 
-/* --- turns --- */
+/* --- texts --- */
+
+int
+history_text_add(struct history_text *t, const char *bytes, size_t nbytes,
+    struct err *reterr)
+{
+	size_t want = t->n + nbytes + 1;
+	char *grown;
+
+	if (want > t->cap) {
+		want = MAX(want, 2 * t->cap);
+		if ((grown = realloc(t->bytes, want)) == NULL)
+			return err_nomem(reterr, "a text of %zu bytes", want);
+		t->bytes = grown;
+		t->cap = want;
+	}
+	if (nbytes > 0)
+		memcpy(t->bytes + t->n, bytes, nbytes);
+	t->n += nbytes;
+	t->bytes[t->n] = '\0';
+	return 0;
+}
 
 int
 history_open(struct history *h, struct engine *eng, struct err *reterr)
@@ -115,17 +127,15 @@ history_open(struct history *h, struct engine *eng, struct err *reterr)
 static void
 free_turn(struct history_turn *t)
 {
-	free(t->user);
-	free(t->answer);
+	free(t->user.bytes);
+	free(t->thoughts.bytes);
+	free(t->answer.bytes);
 }
 
 void
 history_close(struct history *h)
 {
-	unsigned i;
-
-	for (i = 0; i < h->nturns; i++)
-		free_turn(&h->turn[i]);
+	history_remove(h, 0, h->nturns);
 	free(h->turn);
 	free(h->ids);
 	*h = (struct history){ 0 };
@@ -148,108 +158,40 @@ reserve_turn(struct history *h)
 
 int
 history_add_turn(struct history *h, const char *user, size_t nuser,
-    const uint32_t *ids, uint32_t n, struct err *reterr)
+    struct err *reterr)
 {
-	struct history_turn t = { .nuser = nuser, .at = h->len,
-	    .answer_cap = 1 };
+	struct history_turn t = { 0 };
 	int rc;
 
-	if (reserve_turn(h) < 0 || (t.answer = calloc(1, 1)) == NULL ||
-	    (t.user = malloc(nuser + 1)) == NULL) {
-		free_turn(&t);
-		return err_nomem(reterr, "a message of %zu bytes", nuser);
-	}
-	memcpy(t.user, user, nuser);
-	t.user[nuser] = '\0';
-	if ((rc = history_add(h, ids, n, reterr)) < 0) {
-		free_turn(&t);
+	if (reserve_turn(h) < 0)
+		return err_nomem(reterr, "%u turns", h->nturns + 1);
+	if ((rc = history_text_add(&t.user, user, nuser, reterr)) < 0)
 		return rc;
-	}
-	t.answer_at = h->len;
 	h->turn[h->nturns++] = t;
 	return 0;
 }
 
-int
-history_add_text(struct history *h, const char *bytes, size_t nbytes,
-    struct err *reterr)
+void
+history_remove(struct history *h, unsigned at, unsigned n)
 {
-	struct history_turn *t = &h->turn[h->nturns - 1];
-	size_t want = t->nanswer + nbytes + 1;
-	char *grown;
-
-	if (want > t->answer_cap) {
-		want = MAX(want, 2 * t->answer_cap);
-		if ((grown = realloc(t->answer, want)) == NULL)
-			return err_nomem(reterr, "an answer of %zu bytes",
-			    want);
-		t->answer = grown;
-		t->answer_cap = want;
-	}
-	memcpy(t->answer + t->nanswer, bytes, nbytes);
-	t->nanswer += nbytes;
-	t->answer[t->nanswer] = '\0';
-	return 0;
-}
-
-int
-history_replace_end(struct history *h, uint32_t ndel, const uint32_t *ids,
-    uint32_t nins, struct err *reterr)
-{
-	return splice(h, h->len - ndel, ndel, ids, nins, reterr);
-}
-
-int
-history_trim_answer(struct history *h, uint32_t n, struct err *reterr)
-{
-	return splice(h, h->turn[h->nturns - 1].answer_at, n, NULL, 0, reterr);
-}
-
-int
-history_rewrite(struct history *h, const uint32_t *ids, uint32_t n,
-    struct err *reterr)
-{
-	struct history_turn *t = &h->turn[h->nturns - 1];
-	int rc = splice(h, t->at, h->len - t->at, ids, n, reterr);
-
-	if (rc < 0)
-		return rc;
-	t->answer_at = h->len;
-	t->is_rewritten = 1;
-	return 0;
-}
-
-int
-history_undo(struct history *h, struct err *reterr)
-{
-	struct history_turn *t = &h->turn[h->nturns - 1];
-	int rc = splice(h, t->at, h->len - t->at, NULL, 0, reterr);
-
-	if (rc < 0)
-		return rc;
-	free_turn(t);
-	h->nturns--;
-	return 0;
-}
-
-int
-history_drop(struct history *h, unsigned n, const uint32_t *ids,
-    uint32_t nids, struct err *reterr)
-{
-	const uint32_t ndel = n < h->nturns ? h->turn[n].answer_at : h->len;
 	unsigned i;
-	int rc;
 
-	if ((rc = splice(h, 0, ndel, ids, nids, reterr)) < 0)
-		return rc;
-	for (i = 0; i < n; i++)
+	for (i = at; i < at + n; i++)
 		free_turn(&h->turn[i]);
 	h->nturns -= n;
-	if (h->nturns > 0)
-		memmove(h->turn, h->turn + n, h->nturns * sizeof(*h->turn));
-	for (i = 0; i < h->nturns; i++) {
-		h->turn[i].at = i > 0 ? h->turn[i].at - ndel + nids : 0;
-		h->turn[i].answer_at = h->turn[i].answer_at - ndel + nids;
-	}
-	return 0;
+	if (h->nturns > at)
+		memmove(h->turn + at, h->turn + at + n, (h->nturns - at) *
+		    sizeof(*h->turn));
+}
+
+void
+history_take_turns(struct history *h, struct history *from)
+{
+	history_remove(h, 0, h->nturns);
+	free(h->turn);
+	h->turn = from->turn;
+	h->nturns = from->nturns;
+	h->turn_cap = from->turn_cap;
+	from->turn = NULL;
+	from->nturns = from->turn_cap = 0;
 }

@@ -1,211 +1,149 @@
-/* coordinator/engine/turns.c - turns of a history in the model's chat format. */
+/* coordinator/engine/turns.c - a conversation as the model's template writes it. */
 #include "turns.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "coordinator/print/output.h"
 #include "impl.h"
-
-struct chat_pair
-turns_texts(const struct history_turn *t)
-{
-	return (struct chat_pair){ t->user, t->answer, t->nuser, t->nanswer };
-}
 
 /* --- encoding --- */
 
-int
-turns_encode(const struct engine *eng, unsigned turn, const char *system,
-    const char *text, size_t nbytes, uint32_t **ret_ids, size_t *ret_n,
-    struct err *reterr)
+/* The keys by which templates know thoughts.  NULL: no memory. */
+static json_t *
+thoughts_keys(const struct engine *eng, const struct history_text *t)
 {
-	return format_encode_turn(eng->vocab, turn, system, text, nbytes,
-	    eng->conf->special, ret_ids, ret_n, reterr);
+	json_t *keys = json_object();
+	json_t *text = output_json_text(t->bytes, t->n);
+
+	if (json_object_set_new(keys, form_has_channels(eng->form) ?
+	    "thinking" : "reasoning_content", text) == 0)
+		return keys;
+	json_decref(keys);
+	return NULL;
 }
 
-static int
-encode_earlier(const struct engine *eng, unsigned turn, const char *system,
-    const struct chat_pair *p, uint32_t **ret_ids, size_t *ret_n,
-    struct err *reterr)
+static void
+put_text(struct form_message *m, enum form_role role, const char *text,
+    size_t nbytes)
 {
-	return format_encode_earlier(eng->vocab, turn, system, p,
-	    eng->conf->special, ret_ids, ret_n, reterr);
+	*m = (struct form_message){ .role = role,
+	    .text = text != NULL ? text : "", .nbytes = nbytes };
 }
 
-/* Encode an answer that the model did not just generate, apart from what is around
- * it, as generated tokens are.  Where the detokenizer drops the space that a
- * vocabulary puts in front of a text, encoding puts it back. */
-static int
-encode_answer(const struct engine *eng, const char *text, size_t nbytes,
-    uint32_t **ret_ids, size_t *ret_n, struct err *reterr)
+/* Fill m; returns how many.  *ret_rc: -ENOMEM. */
+static size_t
+put_messages(const struct turns *t, struct form_message *m, int *ret_rc)
 {
-	static const char final[] = "<|channel|>final<|message|>";
-	const struct chat_template *ct = tokenizer_chat_template(eng->vocab);
-	const struct text_part parts[] = {
-		{ final, ct->channels ? sizeof(final) - 1 : 0, 1 },
-		{ text, nbytes, eng->conf->special }
-	};
+	const struct history_turn *turn;
+	size_t n = 0;
+	unsigned i;
 
-	return tokenizer_encode_parts(eng->vocab, parts, NITEMS(parts),
-	    chat_template_is_plain(ct) ? ENCODE_MORE : 0, ret_ids, ret_n,
-	    reterr);
-}
-
-/* Will a new turn rewrite it?  gpt-oss' tokens tell more than its text. */
-static int
-must_rewrite(const struct engine *eng, const struct chat_pair *p)
-{
-	const struct chat_template *ct = tokenizer_chat_template(eng->vocab);
-
-	return !ct->channels && !format_keeps(ct, p);
-}
-
-int
-turns_append(const struct engine *eng, struct history *h, const char *system,
-    const struct chat_pair *p, int is_last, struct err *reterr)
-{
-	const int rewrite = !is_last && must_rewrite(eng, p);
-	uint32_t *ids;
-	size_t n;
-	int rc;
-
-	rc = rewrite ? encode_earlier(eng, h->nturns, system, p, &ids, &n,
-	    reterr) : turns_encode(eng, h->nturns, system, p->user, p->nuser,
-	    &ids, &n, reterr);
-	if (rc < 0)
-		return rc;
-	rc = history_add_turn(h, p->user, p->nuser, ids, (uint32_t)n, reterr);
-	free(ids);
-	if (rc < 0)
-		return rc;
-	h->turn[h->nturns - 1].is_rewritten = rewrite;
-	if ((rc = history_add_text(h, p->answer, p->nanswer, reterr)) < 0 ||
-	    rewrite || p->nanswer == 0)
-		return rc;
-	if ((rc = encode_answer(eng, p->answer, p->nanswer, &ids, &n,
-	    reterr)) < 0)
-		return rc;
-	rc = history_add(h, ids, (uint32_t)n, reterr);
-	free(ids);
-	return rc;
-}
-
-/* --- the last answer --- */
-
-int
-turns_trim_text(const struct engine *eng, struct history *h, size_t nbytes,
-    struct err *reterr)
-{
-	const uint32_t at = h->turn[h->nturns - 1].answer_at;
-	struct text_part rest = { "", 0, 0 };
-	char *piece = malloc(tokenizer_max_bytes(eng->vocab));
-	uint32_t end = h->len, *ids = NULL;
-	size_t len, n = 0;
-	int rc = 0;
-
-	if (piece == NULL)
-		return err_nomem(reterr, "the text of a token");
-	while (nbytes > 0 && end > at) {
-		len = tokenizer_decode(eng->vocab, h->ids[--end],
-		    eng->conf->special, piece);
-		rest = (struct text_part){ piece, len - MIN(len, nbytes), 0 };
-		nbytes -= MIN(len, nbytes);
+	*ret_rc = 0;
+	if (t->system != NULL)
+		put_text(&m[n++], FORM_SYSTEM, t->system, strlen(t->system));
+	for (i = t->from; i < t->to; i++) {
+		turn = &t->turn[i];
+		put_text(&m[n++], FORM_USER, turn->user.bytes, turn->user.n);
+		put_text(&m[n++], FORM_ASSISTANT, turn->answer.bytes,
+		    turn->answer.n);
+		if (turn->thoughts.n > 0 && (m[n - 1].more = thoughts_keys(
+		    t->eng, &turn->thoughts)) == NULL)
+			*ret_rc = -ENOMEM;
 	}
-	if (rest.nbytes > 0)
-		rc = tokenizer_encode_parts(eng->vocab, &rest, 1, ENCODE_MORE,
-		    &ids, &n, reterr);
-	if (rc == 0)
-		rc = history_replace_end(h, h->len - end, ids, (uint32_t)n,
-		    reterr);
-	free(ids);
-	free(piece);
-	return rc;
+	if (t->user != NULL)
+		put_text(&m[n++], FORM_USER, t->user, t->nuser);
+	if (t->user != NULL && t->nbegun > 0)
+		put_text(&m[n++], FORM_ASSISTANT, t->begun, t->nbegun);
+	return n;
 }
 
 int
-turns_plan_settling(const struct engine *eng, const struct history *h,
-    const char *system, uint32_t thoughts, struct settling *ret,
+turns_encode(const struct turns *t, uint32_t **ret_ids, size_t *ret_n,
     struct err *reterr)
 {
-	const struct history_turn *t;
-	struct chat_pair p;
+	const size_t most = 3 + 2 * (size_t)(t->to - t->from);
+	struct form_message *m = calloc(most, sizeof(*m));
+	struct form_request q = { .message = m, .is_closed = t->user == NULL,
+	    .continues = t->nbegun > 0, .now = t->now };
+	size_t i;
 	int rc;
 
-	*ret = (struct settling){ .thoughts = thoughts,
-	    .len = h->len - thoughts };
-	if (h->nturns == 0)
-		return 0;
-	t = &h->turn[h->nturns - 1];
-	p = turns_texts(t);
-	if (t->is_rewritten || !must_rewrite(eng, &p))
-		return 0;
-	ret->is_rewritten = 1;
-	if ((rc = encode_earlier(eng, h->nturns - 1, system, &p, &ret->ids,
-	    &ret->nids, reterr)) < 0)
-		return rc;
-	ret->len = t->at + (uint64_t)ret->nids;
-	return 0;
-}
-
-int
-turns_settle(struct history *h, const struct settling *s, struct err *reterr)
-{
-	if (s->is_rewritten)
-		return history_rewrite(h, s->ids, (uint32_t)s->nids, reterr);
-	return s->thoughts > 0 ? history_trim_answer(h, s->thoughts, reterr) :
-	    0;
+	*ret_ids = NULL;
+	*ret_n = 0;
+	if (m == NULL)
+		return err_nomem(reterr, "%zu messages", most);
+	q.n = put_messages(t, m, &rc);
+	if (rc < 0)
+		err_nomem(reterr, "the thoughts of %zu messages", q.n);
+	else if (t->from < t->to || t->user != NULL)
+		rc = form_encode(t->eng->form, &q, ret_ids, ret_n, reterr);
+	if (render_is_refusal(rc))
+		reterr->kind = ERR_USAGE;
+	for (i = 0; i < q.n; i++)
+		json_decref((json_t *)(uintptr_t)m[i].more);
+	free(m);
+	return rc;
 }
 
 /* --- the oldest turns --- */
 
-int
-turns_plan_shift(const struct engine *eng, const struct history *h,
-    const char *system, unsigned n, struct shift *ret, struct err *reterr)
+static uint64_t
+turn_bytes(const struct history_turn *t)
 {
-	struct chat_pair p;
-
-	*ret = (struct shift){ .nturns = n };
-	if (n >= h->nturns)		/* nothing remains */
-		return 0;
-	p = turns_texts(&h->turn[n]);
-	return h->turn[n].is_rewritten ? encode_earlier(eng, 0, system, &p,
-	    &ret->ids, &ret->nids, reterr) : turns_encode(eng, 0, system,
-	    p.user, p.nuser, &ret->ids, &ret->nids, reterr);
+	return (uint64_t)t->user.n + t->answer.n;	/* thoughts may leave */
 }
 
-int
-turns_find_shift(const struct engine *eng, const struct history *h,
-    const char *system, unsigned most, uint32_t max_tok, struct shift *ret,
+/* The fewest turns to leave out, at least 1, so that the bytes of the rest may
+ * fit: a loaded file may have very many. */
+static unsigned
+skip_bytes(const struct turns *t, unsigned most)
+{
+	uint64_t all = 0;
+	unsigned n = 1, i;
+
+	for (i = t->from + 1; i < t->to; i++)
+		all += turn_bytes(&t->turn[i]);
+	for (; n < most && all > engine_text_bytes(t->eng); n++)
+		all -= turn_bytes(&t->turn[t->from + n]);
+	return n;
+}
+
+/* Encode it without n turns. */
+static int
+encode_rest(const struct turns *t, unsigned n, uint32_t **ids, size_t *nids,
     struct err *reterr)
 {
-	uint64_t left;
-	unsigned n;
-	int rc;
+	struct turns rest = *t;
 
-	*ret = (struct shift){ 0 };
-	for (n = 1; n <= most; n++) {
-		/* The text after turn n's answer is too long already.  Encoding
-		 * each turn, the system message in front of it, takes long
-		 * where a loaded file has very many. */
-		if (n < most && h->len - h->turn[n].answer_at > max_tok)
-			continue;
-		free(ret->ids);
-		if ((rc = turns_plan_shift(eng, h, system, n, ret,
-		    reterr)) < 0)
-			return rc;
-		left = n < h->nturns ? ret->nids + (uint64_t)(h->len -
-		    h->turn[n].answer_at) : 0;
-		if (left <= max_tok || n == h->nturns)
-			return 1;
-	}
-	return 0;
+	rest.from += n;
+	free(*ids);
+	return turns_encode(&rest, ids, nids, reterr);
 }
 
+/* Each turn that is left out makes it shorter: search by halves. */
 int
-turns_shift(struct history *h, struct shift *s, struct err *reterr)
+turns_fit(struct turns *t, unsigned most, uint32_t max_tok,
+    uint32_t **ret_ids, size_t *ret_n, struct err *reterr)
 {
-	int rc = history_drop(h, s->nturns, s->ids, (uint32_t)s->nids, reterr);
+	unsigned lo = skip_bytes(t, most), hi = most, mid, tried = 0;
+	int rc = 0;
 
-	free(s->ids);
-	s->ids = NULL;
-	return rc;
+	*ret_ids = NULL;
+	while (lo < hi) {
+		mid = lo + (hi - lo) / 2;
+		tried = mid;
+		if ((rc = encode_rest(t, mid, ret_ids, ret_n, reterr)) < 0)
+			return rc;
+		if (*ret_n <= max_tok)
+			hi = mid;
+		else
+			lo = mid + 1;
+	}
+	if (tried != lo && (rc = encode_rest(t, lo, ret_ids, ret_n,
+	    reterr)) < 0)
+		return rc;
+	t->from += lo;
+	return *ret_n <= max_tok;
 }

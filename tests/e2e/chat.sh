@@ -329,6 +329,49 @@ check "an answer that is cut off says so" \
     stderr_has 'cut off after [0-9]+ tokens, half of what was left'
 check "each message has an answer" test "$(wc -l <"$OUT")" -eq 3
 
+# --- the template ---
+
+# Each turn is written anew; what is as before is not computed again.
+printf '%s\n' "In the beginning" "And the LORD said" >"$T/in"
+talk -v -n 12 --chat-template ChatML
+check "a first turn computes all" stderr_has \
+    'tokens of the conversation: 0 kept, [0-9]+ computed, 12 generated'
+check "a second turn keeps the first" stderr_has \
+    'tokens of the conversation: [1-9][0-9]+ kept, [0-9]+ computed'
+want=$(tail -n 1 "$OUT")
+# The number of messages in front: no prompt begins as the one before.
+cat >"$T/count.jinja" <<'END'
+{{ messages | length }}{% for m in messages %}
+{{ m.role }}: {{ m.content }}{% endfor %}{% if add_generation_prompt %}
+assistant:{% endif %}
+END
+printf '%s\n' "In the beginning" "And the LORD said" "/save! $T/counted" \
+    "And Moses" >"$T/in"
+talk -v -n 12 --chat-template "$T/count.jinja"
+check "a template that changes its first token" is_success
+check "next to nothing is kept of such a prompt" \
+    equal "$(grep -c 'conversation: [0-3] kept' "$ERR")" 3
+want=$(tail -n 1 "$OUT")
+last_answer_is "it is read as a new conversation is" "/load $T/counted
+And Moses" --chat-template "$T/count.jinja"
+printf '%s\n' "In the beginning" "/prefill was the word" "And the LORD said" \
+    "/save! $T/begun" /undo "/prefill was the word" "And the LORD said" \
+    "And Moses" >"$T/in"
+talk -q -n 12 --chat-template ChatML
+check "/prefill begins one answer" test "$(grep -c '^was the word' "$OUT")" -eq 2
+check "it begins the same answer again" \
+    equal "$(sed -n 2p "$OUT")" "$(sed -n 3p "$OUT")"
+want=$(tail -n 1 "$OUT")
+last_answer_is "/prefill, saved and loaded" "/load $T/begun
+And Moses" --chat-template ChatML
+echo "{% if messages[-1].content == 'no' %}{{ raise_exception('not that') }}" \
+    "{% endif %}{{ messages[-1].content }}" >"$T/refuses.jinja"
+printf '%s\n' "In the" no "And the" >"$T/in"
+talk -q -n 2 --chat-template "$T/refuses.jinja"
+check "a message that the template refuses" exits 1
+check "its words are shown" stderr_has 'the chat template: .*not that'
+check "the others are answered" test "$(wc -l <"$OUT")" -eq 2
+
 # --- run --chat ---
 
 check_success "run --chat" \

@@ -1,7 +1,7 @@
-"""tests/faults/chat_load.py - a conversation that /load reads has the tokens that it had
-when /save wrote it: the space that a SentencePiece vocabulary puts in front of an answer,
-which its text has not; control tokens that only the template writes; thoughts.  A hostile
-file can be interrupted."""
+"""tests/faults/chat_load.py - a conversation that /load reads goes on with the tokens of the
+one that /save wrote: also behind the space that a SentencePiece vocabulary puts in front of
+an answer, which its text has not; control tokens that only the template writes; thoughts.  A
+hostile file can be interrupted."""
 import json
 import os
 import re
@@ -30,12 +30,13 @@ def chat(lines):
 
 
 def same_tokens(what, want):
-    """Two turns, saved, and loaded: answers and tokens are the same from then on."""
-    first = chat(["a", "b", "/save! saved", "/stats", "c", "/stats"])
+    """Two turns, saved, and loaded: answers and tokens are the same with the next turn.
+    Until then the last answer is as it was generated."""
+    first = chat(["a", "b", "/save! saved", "c", "/stats"])
     with open("saved") as f:
         answers = [m["content"] for m in json.load(f)[1::2]]
     toy.equal(what + ": the answers", answers, [want] * 2)
-    second = chat(["/load saved", "/stats", "c", "/stats"])
+    second = chat(["/load saved", "c", "/stats"])
     toy.equal(what + ": the tokens after /load", tokens(second), tokens(first))
     toy.equal(what + ": the next answer", second.out, first.out.split("\n")[-2] + "\n")
 
@@ -71,7 +72,7 @@ for refuses in (True, False):
                     "{% endif %}" + TURNS)
     got = toy.straddle("chat", "-m", "m.gguf", "--temp", "0", input=b"/load saved\n")
     toy.equal("the system text of a file, %r: one note" % refuses,
-              got.err.count("the place of the system text"), int(refuses))
+              got.err.count("no place for a system message"), int(refuses))
 # Reading a hostile file takes seconds, and hears signals all the while.
 with open("slow.json", "w") as f:
     f.write("[{%s}]" % ",".join('"%d":1' % i for i in range(1000000)))

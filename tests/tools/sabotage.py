@@ -387,6 +387,10 @@ row("engine: a sequence is cut below its window",
     "    kv_reaches(&kv, high, pos);",
     "    (kv_reaches(&kv, high, pos) || high > 0);",
     "unit/chat_turns")
+row("chat: tokens that a template has changed are kept",
+    "coordinator/engine/history.c",
+    "same < h->held && h->ids[same] == ids[same])",
+    "same < h->held)", "unit/chat_turns")
 row("stage: any magic", "worker/stage/loop.c",
     "if (s->hdr.magic != BATCH_MAGIC)", "if (s->hdr.magic == 0)",
     "unit/stage")

@@ -1,5 +1,5 @@
 /* tests/unit/chat.c - tests of the parts of a chat that need no stages: the ids
- * of a first turn, notes on the template.
+ * of a first turn.
  * Conversations: unit/chat_turns.c and e2e/chat.sh. */
 #include "tests/support/t.h"
 
@@ -89,55 +89,11 @@ START_TEST(only_the_template_writes_control_tokens)
 }
 END_TEST
 
-static void
-expect_note(const char *want)
-{
-	char note[CHAT_NOTE_LEN];
-
-	chat_template_of(&engine, note);
-	ck_assert_msg(strstr(note, want) != NULL, "%s", note);
-}
-
-START_TEST(the_note_says_what_is_not_followed)
-{
-	open_model("{% for m in messages %}<|im_start|>{{ m.content }}"
-	    "{% endfor %}<|im_start|>");
-	expect_note("chat template: ChatML");
-	ck_assert_uint_eq(chat_template_of(&engine, NULL)->lost, 0);
-	close_model();
-	open_model("<|im_start|> {{ tools }}");
-	expect_note("chat template: ChatML, by its markers; the model's own "
-	    "is not followed in all (it does not write the message once); it "
-	    "also has tools");
-	close_model();
-	/* Parts that are lost count only where they are used. */
-	open_model("{{ messages[0].content }}<|im_start|>");
-	expect_note("chat template: ChatML");
-	ck_assert_uint_eq(chat_template_of(&engine, NULL)->lost,
-	    LOST_SYSTEM | LOST_TURNS);
-	conf.system = (char[]){ "S" };
-	expect_note("not followed: the place of the system text (");
-	conf.system = NULL;
-	conf.cmd = CMD_CHAT;
-	expect_note("not followed: what it does in later turns (");
-	close_model();
-	open_model("### Instruction:");
-	expect_note("none that is known here (it does not write");
-	check_first_turn("hi", IDS(HI));
-	close_model();
-	open_model(NULL);
-	expect_note("the model has no chat template");
-	ck_assert(chat_template_is_plain(chat_template_of(&engine, NULL)));
-	close_model();
-}
-END_TEST
-
 int
 main(void)
 {
 	const TTest *const tests[] = {
-		only_the_template_writes_control_tokens,
-		the_note_says_what_is_not_followed
+		only_the_template_writes_control_tokens
 	};
 
 	return t_main("chat", 60, tests, NITEMS(tests));

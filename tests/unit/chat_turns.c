@@ -12,6 +12,7 @@
 
 #include "coordinator/engine/chat.h"
 #include "coordinator/engine/impl.h"
+#include "coordinator/engine/thinking.h"
 #include "tests/support/bpe_vocab.h"
 
 enum { CTX = 400, BATCH = 64 };
@@ -110,7 +111,7 @@ reading(void *arg, uint32_t done, uint32_t n)
 	ntold = done;
 }
 
-/* window: of every other layer; 0 = none */
+/* window: of every other layer; 0 = none.  jinja NULL: gpt-oss' built-in form. */
 static void
 open_template(uint32_t window, const char *jinja)
 {
@@ -118,7 +119,8 @@ open_template(uint32_t window, const char *jinja)
 	    .nmerges = NITEMS(merges), .extra = tokens,
 	    .nextra = NITEMS(tokens),
 	    .chat_template = jinja };
-	const struct chat_ops ops = { show_text, is_stopped, reading, NULL };
+	const struct chat_ops ops = { show_text, NULL, is_stopped, reading,
+	    NULL };
 	char path[256];
 	struct err e;
 
@@ -126,6 +128,7 @@ open_template(uint32_t window, const char *jinja)
 	bpe_vocab_save(&v, path);
 	t_ok(gguf_open(path, &gguf, &e), &e);
 	conf_defaults(&conf);
+	conf.chat_template = jinja == NULL ? (char[]){ "gpt-oss" } : NULL;
 	conf.sampling.temp = 0;
 	conf.n_predict = -1;
 	model.hp = (struct hparams){ .n_layer = 2, .n_head_kv = 1,
@@ -138,20 +141,23 @@ open_template(uint32_t window, const char *jinja)
 	engine.plan = (struct plan){ .model = &model, .ctx_tok = CTX,
 	    .batch_rows = BATCH, .nseqs = 1 };
 	nheld = ncuts = 0;
-	t_ok(chat_open(&engine, chat_template_of(&engine, NULL), NULL, &ops,
-	    &chat, &e), &e);
+	t_ok(form_open(&conf, gguf, engine.vocab, &engine.form, &e), &e);
+	t_ok(thinking_open(&conf, engine.form, engine.vocab, &engine.marks,
+	    &e), &e);
+	t_ok(chat_open(&engine, NULL, &ops, &chat, &e), &e);
 }
 
 static void
 open_chat(uint32_t window)
 {
-	open_template(window, "<|start|>assistant<|channel|>final");
+	open_template(window, NULL);
 }
 
 static void
 close_chat(void)
 {
 	chat_close(chat);
+	form_close(engine.form);
 	tokenizer_close(engine.vocab);
 	gguf_close(gguf);
 }
@@ -190,27 +196,46 @@ count_tokens(const char *text)
 	return (uint32_t)n;
 }
 
-/* Tokens of what the template writes in front of the first turn. */
+/* What the template writes in front of the first turn, malloc'ed. */
+static char *
+first_text(void)
+{
+	const struct form_message m = { .role = FORM_USER, .text = "hi",
+	    .nbytes = 2 };
+	const struct form_request q = { .message = &m, .n = 1 };
+	struct rendering r;
+	struct err e;
+	char *end;
+
+	t_ok(form_render(engine.form, &q, &r, &e), &e);
+	end = memmem(r.text, r.nbytes, "<|start|>user<|message|>",
+	    strlen("<|start|>user<|message|>"));
+	ck_assert_ptr_nonnull(end);
+	end = strndup(r.text, (size_t)(end - r.text));
+	rendering_done(&r);
+	return end;
+}
+
 static uint32_t
 count_first(void)
 {
-	return count_tokens(chat_template_of(&engine, NULL)->first) -
-	    count_tokens("<|start|>user<|message|>");
+	char *first = first_text();
+	uint32_t n = count_tokens(first);
+
+	free(first);
+	return n;
 }
 
 /* The stages must hold the template's first text, then this one. */
 static void
 expect_held(const char *text)
 {
-	const char *first = chat_template_of(&engine, NULL)->first;
-	size_t begin = strlen(first) - strlen("<|start|>user<|message|>");
-	char *all = malloc(begin + strlen(text) + 1);
+	char *first = first_text(), *all = NULL;
 	uint32_t *ids;
 	size_t n;
 	struct err e;
 
-	memcpy(all, first, begin);
-	strcpy(all + begin, text);
+	ck_assert_int_ge(asprintf(&all, "%s%s", first, text), 0);
 	t_ok(tokenizer_encode(engine.vocab, all, strlen(all), 0, 1, &ids, &n,
 	    &e), &e);
 	ck_assert_uint_eq(nheld, n);
@@ -218,6 +243,7 @@ expect_held(const char *text)
 	ck_assert_uint_eq(chat_stats(chat)->context_tok, nheld);
 	free(ids);
 	free(all);
+	free(first);
 }
 
 #define HI	"<|start|>user<|message|>hi<|end|><|start|>assistant"
@@ -246,18 +272,16 @@ START_TEST(the_next_turn_drops_earlier_reasoning)
 END_TEST
 
 /* At the token limit, the last sampled token has not been fed to the stages. */
-START_TEST(reasoning_without_an_answer_is_kept)
+START_TEST(reasoning_without_an_answer_leaves)
 {
 	open_chat(0);
 	run_turn("<|channel|>analysis<|message|>the final", "");
 	run_turn(THINKS FINAL "on", "on");
-	expect_held(HI "<|channel|>analysis<|message|>the final<|end|>" HI
-	    THINKS FINAL "o");
-	ck_assert_uint_eq(ncuts, 0);
-	run_turn(FINAL "two<|return|>", "two");
-	expect_held(HI "<|channel|>analysis<|message|>the final<|end|>" HI FINAL
-	    "on<|end|>" HI FINAL "two");
+	expect_held(HI FINAL "<|end|>" HI THINKS FINAL "o");
 	ck_assert_uint_eq(ncuts, 1);
+	run_turn(FINAL "two<|return|>", "two");
+	expect_held(HI FINAL "<|end|>" HI FINAL "on<|end|>" HI FINAL "two");
+	ck_assert_uint_eq(ncuts, 2);
 	close_chat();
 }
 END_TEST
@@ -314,6 +338,9 @@ START_TEST(a_turn_that_does_not_fit_changes_nothing)
 }
 END_TEST
 
+#define TURN(text) \
+	{ .user = "hi", .nuser = 2, .answer = text, .nanswer = sizeof(text) - 1 }
+
 /* It begins answers with a thought, drops the thoughts of earlier answers, and
  * strips them. */
 #define THINKING \
@@ -328,31 +355,134 @@ END_TEST
 START_TEST(earlier_answers_are_as_the_template_has_them)
 {
 	static const struct chat_pair pairs[] = {
-	    { "hi", "x</think>\n\none", 2, 14 },
-	    { "hi", "y</think>two", 2, 12 } };
+	    TURN("x</think>\n\none"), TURN("y</think>two") };
 	struct err e = { 0 };
 	uint32_t dropped;
 
 	open_template(0, THINKING);
-	ck_assert_str_eq(chat_template_of(&engine, NULL)->why, "");
-	run_turn("x</think>\n\none<|return|>", "x</think>\n\none");
+	ck_assert_ptr_null(form_why(engine.form));
+	run_turn("x</think>\n\none<|return|>", "one");
 	expect_held(ASKS "<think>\nx</think>\n\none");
-	run_turn("y</think>two<|return|>", "y</think>two");
+	run_turn("y</think>two<|return|>", "two");
 	expect_held(ASKS "one<|end|>" ASKS "<think>\ny</think>two");
-	ck_assert_str_eq(chat_pair_at(chat, 0).answer, "x</think>\n\none");
-	run_turn("z</think>three<|return|>", "z</think>three");
+	ck_assert_str_eq(chat_pair_at(chat, 0).answer, "one");
+	ck_assert_str_eq(chat_pair_at(chat, 0).thoughts, "x");
+	run_turn("z</think>three<|return|>", "three");
 	expect_held(ASKS "one<|end|>" ASKS "two<|end|>" ASKS
 	    "<think>\nz</think>three");
 	t_ok(chat_undo(chat, &e), &e);
-	run_turn("z</think>four<|return|>", "z</think>four");
+	run_turn("z</think>four<|return|>", "four");
 	t_ok(chat_drop(chat, 1, &e), &e);
-	run_turn("z</think>five<|return|>", "z</think>five");
+	run_turn("z</think>five<|return|>", "five");
 	expect_held(ASKS "two<|end|>" ASKS "four<|end|>" ASKS
 	    "<think>\nz</think>five");
 	t_ok(chat_load(chat, NULL, pairs, 2, &dropped, &e), &e);
-	run_turn("z</think>three<|return|>", "z</think>three");
+	run_turn("z</think>three<|return|>", "three");
 	expect_held(ASKS "one<|end|>" ASKS "two<|end|>" ASKS
 	    "<think>\nz</think>three");
+	close_chat();
+}
+END_TEST
+
+/* It keeps the thoughts of all answers. */
+#define RECALLS \
+	"{% for m in messages %}<|start|>{{ m.role }}<|message|>" \
+	"{% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>" \
+	"{% endif %}{{ m.content }}<|end|>{% endfor %}" \
+	"{% if add_generation_prompt %}<|start|>assistant<|message|>{% endif %}"
+
+START_TEST(a_template_may_keep_thoughts)
+{
+	struct chat_pair loaded = TURN("two");
+	struct err e = { 0 };
+	uint32_t dropped, before;
+
+	loaded.thoughts = "ways";
+	loaded.nthoughts = 4;
+	open_template(0, RECALLS);
+	run_turn("<think>x</think>one<|return|>", "one");
+	before = nheld;
+	run_turn("two<|return|>", "two");
+	expect_held(ASKS "<think>x</think>one<|end|>" ASKS "two");
+	ck_assert_uint_eq(ncuts, 0);
+	ck_assert_uint_eq(chat_stats(chat)->kept_tok, before);
+	ck_assert_uint_eq(chat_stats(chat)->prompt_tok, nheld - before - 3);
+	t_ok(chat_load(chat, NULL, &loaded, 1, &dropped, &e), &e);
+	run_turn("three<|return|>", "three");
+	expect_held(ASKS "<think>ways</think>two<|end|>" ASKS "three");
+	close_chat();
+}
+END_TEST
+
+/* The number of messages is in front of them. */
+START_TEST(a_prompt_need_not_begin_as_the_one_before)
+{
+	open_template(0, "{{ messages | length }}" RECALLS);
+	run_turn("one<|return|>", "one");
+	run_turn("two<|return|>", "two");
+	ck_assert_uint_eq(chat_stats(chat)->kept_tok, 0);
+	ck_assert_uint_eq(chat_stats(chat)->prompt_tok, nheld - 3);
+	ck_assert_uint_eq(held[0], '3');
+	close_chat();
+}
+END_TEST
+
+START_TEST(the_user_begins_an_answer)
+{
+	static const struct chat_pair pair = TURN("one two");
+	struct err e = { 0 };
+	uint32_t dropped;
+
+	open_template(0, RECALLS);
+	t_ok(chat_begin_answer(chat, "one", 3, &e), &e);
+	run_turn(" two<|return|>", "one two");
+	expect_held(ASKS "one two");
+	ck_assert_uint_eq(chat_stats(chat)->gen_tok, 4);
+	ck_assert_str_eq(chat_pair_at(chat, 0).answer, "one two");
+	run_turn("three<|return|>", "three");
+	expect_held(ASKS "one two<|end|>" ASKS "three");
+	ck_assert_uint_eq(ncuts, 0);
+	t_ok(chat_load(chat, NULL, &pair, 1, &dropped, &e), &e);
+	run_turn("three<|return|>", "three");
+	expect_held(ASKS "one two<|end|>" ASKS "three");
+	/* It goes on where turns are dropped in the middle of an answer. */
+	conf.context_shift = 1;
+	run_turn(XS XS "<|return|>", XS XS);
+	ck_assert_uint_eq(chat_stats(chat)->dropped, 0);
+	t_ok(chat_begin_answer(chat, "four", 4, &e), &e);
+	run_turn(XS XS XS XS XS "<|return|>", "four" XS XS XS XS XS);
+	ck_assert_uint_gt(chat_stats(chat)->dropped, 0);
+	expect_held(ASKS "four" XS XS XS XS XS);
+	/* None begins once more. */
+	t_ok(chat_begin_answer(chat, "five", 4, &e), &e);
+	t_ok(chat_begin_answer(chat, "", 0, &e), &e);
+	t_ok(chat_reset(chat, &e), &e);
+	run_turn("six<|return|>", "six");
+	close_chat();
+}
+END_TEST
+
+START_TEST(a_template_refuses_a_message_and_nothing_changes)
+{
+	struct err e = { 0 };
+	uint32_t before;
+
+	open_template(0, "{% if messages[-1].content == 'no' %}"
+	    "{{ raise_exception('not that') }}{% endif %}" RECALLS);
+	run_turn("one<|return|>", "one");
+	before = nheld;
+	ck_assert_int_lt(chat_turn(chat, "no", 2, &e), 0);
+	ck_assert_int_eq(e.kind, ERR_USAGE);
+	ck_assert_ptr_nonnull(strstr(e.msg, "not that"));
+	ck_assert_uint_eq(nheld, before);
+	ck_assert_uint_eq(chat_stats(chat)->turns, 1);
+	run_turn("two<|return|>", "two");
+	expect_held(ASKS "one<|end|>" ASKS "two");
+	/* /undo and /drop work where it refuses what they leave. */
+	run_turn("no<|return|>", "no");
+	run_turn("three<|return|>", "three");
+	t_ok(chat_undo(chat, &e), &e);
+	ck_assert_uint_eq(chat_stats(chat)->turns, 3);
 	close_chat();
 }
 END_TEST
@@ -367,8 +497,8 @@ START_TEST(a_turn_is_taken_back)
 	t_ok(chat_undo(chat, &e), &e);
 	ck_assert_uint_eq(chat_stats(chat)->turns, 1);
 	ck_assert_ptr_null(chat_stats(chat)->stop);
-	ck_assert_uint_gt(cut_at, 0);
 	run_turn(THINKS FINAL "three<|return|>", "three");
+	ck_assert_uint_gt(cut_at, 0);
 	expect_held(HI FINAL "one<|end|>" HI THINKS FINAL "three");
 	t_ok(chat_undo(chat, &e), &e);
 	t_ok(chat_undo(chat, &e), &e);
@@ -382,8 +512,9 @@ START_TEST(a_turn_is_taken_back)
 	run_turn(FINAL "one<|return|>", "one");
 	run_turn(FINAL XS XS "xxxxxxxxxxxx<|return|>", XS XS "xxxxxxxxxxxx");
 	t_ok(chat_undo(chat, &e), &e);
-	ck_assert_uint_eq(cut_at, 0);
 	run_turn(FINAL "two<|return|>", "two");
+	ck_assert_uint_eq(ncuts, 1);
+	ck_assert_uint_eq(cut_at, 0);
 	expect_held(HI FINAL "one<|end|>" HI FINAL "two");
 	close_chat();
 }
@@ -401,9 +532,9 @@ START_TEST(what_remains_of_dropped_turns_is_a_new_conversation)
 	ck_assert_int_eq(chat_drop(chat, 0, &e), -ERANGE);
 	t_ok(chat_drop(chat, 1, &e), &e);
 	ck_assert_uint_eq(chat_stats(chat)->turns, 2);
-	ck_assert_uint_gt(cut_at, 0);		/* the template's first text */
 	ck_assert_str_eq(chat_pair_at(chat, 0).answer, "two");
 	run_turn(FINAL "four<|return|>", "four");
+	ck_assert_uint_gt(cut_at, 0);		/* the template's first text */
 	expect_held(HI FINAL "two<|end|>" HI FINAL "three<|end|>" HI FINAL
 	    "four");
 	t_ok(chat_drop(chat, 3, &e), &e);
@@ -463,8 +594,8 @@ END_TEST
 
 START_TEST(a_loaded_conversation_goes_on)
 {
-	static const struct chat_pair pairs[] = { { "hi", "one", 2, 3 },
-	    { "hi", "<|end|>", 2, 7 }, { "hi", XS XS XS XS, 2, 200 } };
+	static const struct chat_pair pairs[] = { TURN("one"),
+	    TURN("<|end|>"), TURN(XS XS XS XS) };
 	static char system[64 * CTX];
 	struct err e = { 0 };
 	uint32_t dropped;
@@ -514,7 +645,7 @@ START_TEST(a_message_that_is_stopped_is_read_on_later)
 	ck_assert_uint_eq(chat_stats(chat)->turns, 2);
 	ck_assert_str_eq(chat_pair_at(chat, 1).answer, "");
 	run_turn(FINAL "three<|return|>", "three");
-	expect_held(HI FINAL "one<|end|>" HI "<|end|>" HI FINAL "three");
+	expect_held(HI FINAL "one<|end|>" HI FINAL "<|end|>" HI FINAL "three");
 	t_ok(chat_undo(chat, &e), &e);
 	t_ok(chat_undo(chat, &e), &e);
 	run_turn(FINAL "two<|return|>", "two");
@@ -548,13 +679,13 @@ END_TEST
 static void
 stop_at(char *text)
 {
-	const struct chat_ops ops = { show_text, is_stopped, reading, NULL };
+	const struct chat_ops ops = { show_text, NULL, is_stopped, reading,
+	    NULL };
 	struct err e;
 
 	conf.stop = (struct text_list){ 1, { text } };
 	chat_close(chat);
-	t_ok(chat_open(&engine, chat_template_of(&engine, NULL), NULL, &ops,
-	    &chat, &e), &e);
+	t_ok(chat_open(&engine, NULL, &ops, &chat, &e), &e);
 }
 
 /* Its beginning may lie within a token. */
@@ -580,10 +711,14 @@ main(void)
 {
 	const TTest *const tests[] = {
 		the_next_turn_drops_earlier_reasoning,
-		reasoning_without_an_answer_is_kept,
+		reasoning_without_an_answer_leaves,
 		an_overwritten_window_recomputes_the_conversation,
 		a_turn_that_does_not_fit_changes_nothing,
 		earlier_answers_are_as_the_template_has_them,
+		a_template_may_keep_thoughts,
+		a_prompt_need_not_begin_as_the_one_before,
+		the_user_begins_an_answer,
+		a_template_refuses_a_message_and_nothing_changes,
 		a_turn_is_taken_back,
 		what_remains_of_dropped_turns_is_a_new_conversation,
 		a_full_context_loses_its_oldest_turns,
