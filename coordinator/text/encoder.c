@@ -12,7 +12,6 @@
 #include "probe.h"
 #include "roles.h"
 #include "spm.h"
-#include "template.h"
 #include "template_table.h"
 
 enum {
@@ -110,15 +109,6 @@ unknown_token(const struct encoder *t)
 	return id;
 }
 
-/* A token's text, malloc'ed; NULL for NO_TOKEN.  -ENOMEM. */
-static int
-copy_text(const struct vocab *v, int32_t id, char **ret)
-{
-	*ret = id == NO_TOKEN ? NULL : strndup(v->text[id].data,
-	    v->text[id].len);
-	return id == NO_TOKEN || *ret != NULL ? 0 : -ENOMEM;
-}
-
 /* A render_fn. */
 static int
 render_here(void *arg, const struct render_job *job, struct rendering *ret,
@@ -163,31 +153,16 @@ find_template_end(struct encoder *t, const struct gguf_str *jinja,
 	return 0;
 }
 
-/* Read the chat template, and decide the roles of tokens.  Before merges and
- * special tokens are indexed. */
+/* Decide the roles of tokens, some by the chat template.  Before merges and special
+ * tokens are indexed. */
 static int
 assign_roles(struct encoder *t, const struct gguf *g, struct err *reterr)
 {
-	struct gguf_str s = { NULL, 0 };
-	char *bos = NULL, *eos = NULL;
+	struct gguf_str jinja = { NULL, 0 };
 	int rc;
 
-	gguf_get_str(g, "tokenizer.chat_template", &s, NULL);
-	if (copy_text(&t->v, t->set.bos, &bos) < 0 ||
-	    copy_text(&t->v, t->set.eos, &eos) < 0) {
-		rc = err_nomem(reterr, "the chat template");
-	} else {
-		const struct template_vars vars = { .bos = bos, .eos = eos,
-		    .now = time(NULL) };
-
-		rc = chat_template_open(s.data, s.len, &vars,
-		    &t->chat_template, reterr);
-	}
-	free(bos);
-	free(eos);
-	if (rc < 0)
-		return rc;
-	if ((rc = find_template_end(t, &s, reterr)) < 0)
+	gguf_get_str(g, "tokenizer.chat_template", &jinja, NULL);
+	if ((rc = find_template_end(t, &jinja, reterr)) < 0)
 		return rc;
 	if (roles_apply(&t->v, g, &t->set, t->template_end) < 0)
 		return err_nomem(reterr, "the kinds of %u tokens", t->v.n);
@@ -241,7 +216,6 @@ encoder_close(struct encoder *t)
 		return;
 	bpe_close(t->bpe);
 	specials_done(&t->specials);
-	chat_template_close(t->chat_template);
 	vocab_done(&t->v);
 	free(t);
 }

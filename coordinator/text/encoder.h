@@ -14,7 +14,6 @@
 #include "vocab.h"
 
 struct bpe;
-struct chat_template;
 
 enum { ENCODER_MAX_ENDS = 40 };
 
@@ -24,7 +23,6 @@ struct encoder {
 	struct bpe *bpe;		/* NULL = SentencePiece-style */
 	struct settings set;
 	struct specials specials;
-	struct chat_template *chat_template;
 	int32_t template_end;		/* the marker behind an answer in it */
 	int32_t end[ENCODER_MAX_ENDS];	/* [nend] */
 	unsigned nend;

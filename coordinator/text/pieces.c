@@ -4,54 +4,28 @@
  *	uint32_t at[ntokens + 1]	where each token's text begins in text
  *	uint32_t special[nspecial]	ids, in the order of their texts
  *	uint8_t kind[ntokens]		enum token_kind
- *	char text[text_bytes]		of all tokens, without separators
- *	char strings[string_bytes]	of the chat format, each with its NUL */
+ *	char text[text_bytes]		of all tokens, without separators */
 #include "pieces.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <bsd/string.h>
 
 #include "config/units.h"
 #include "bpe.h"
 #include "encoder.h"
 #include "spm.h"
-#include "template.h"
-#include "template_shape.h"
 
 #define MAGIC	0x53454350u		/* "PCES" */
-
-/* struct chat_template's: name first system[0] system[1] empty answer reopen
- * close think_end. */
-enum { NAME, FIRST, SYSTEM_0, SYSTEM_1, EMPTY, ANSWER, REOPEN, CLOSE,
-	THINK_END, NSTRINGS };
-#define NO_STRING	UINT32_MAX
-
-#define ALL_EDITS	\
-	(EDIT_LEFT | EDIT_RIGHT | EDIT_LEFT_LINES | EDIT_RIGHT_LINES)
-enum { NEDITS = 6 };
-
-struct format {
-	uint32_t len[NSTRINGS];		/* without NUL; NO_STRING = NULL */
-	uint32_t begun_bytes;
-	uint32_t edit[NEDITS];
-	uint32_t writes_bos, channels, lost;
-	char why[128], also[96];
-};
-_Static_assert(sizeof(((struct chat_template *)0)->why) == 128 &&
-    sizeof(((struct chat_template *)0)->also) == 96, "copied whole");
 
 struct head {
 	uint32_t magic;
 	uint32_t ntokens, nspecial, nends, max_len;
-	uint32_t text_bytes, string_bytes;
+	uint32_t text_bytes;
 	uint32_t is_bpe, adds_bos, adds_space;
-	int32_t bos;
+	int32_t bos, eos;
 	int32_t end[ENCODER_MAX_ENDS];
-	struct format format;
-	int32_t eos;
 };
 
 struct pieces {
@@ -59,8 +33,6 @@ struct pieces {
 	const uint32_t *at, *special;
 	const uint8_t *kind;
 	const char *text;
-	struct chat_template *format;
-	char name[64];			/* format->name */
 };
 
 /* --- sizes --- */
@@ -69,7 +41,7 @@ static uint64_t
 block_bytes(const struct head *h)
 {
 	return sizeof(*h) + ((uint64_t)h->ntokens + 1 + h->nspecial) *
-	    sizeof(uint32_t) + h->ntokens + h->text_bytes + h->string_bytes;
+	    sizeof(uint32_t) + h->ntokens + h->text_bytes;
 }
 
 static void
@@ -84,20 +56,6 @@ place(const struct head *h, struct pieces *ret)
 
 /* --- making a block --- */
 
-static void
-get_strings(const struct chat_template *ct, const char *ret[NSTRINGS])
-{
-	ret[NAME] = ct->name;
-	ret[FIRST] = ct->first;
-	ret[SYSTEM_0] = ct->system[0];
-	ret[SYSTEM_1] = ct->system[1];
-	ret[EMPTY] = ct->empty;
-	ret[ANSWER] = ct->answer;
-	ret[REOPEN] = ct->reopen;
-	ret[CLOSE] = ct->close;
-	ret[THINK_END] = ct->think_end;
-}
-
 /* The token that a search for its text finds, and not by merging. */
 static int
 is_found(const struct vocab *v, uint32_t id)
@@ -106,31 +64,6 @@ is_found(const struct vocab *v, uint32_t id)
 
 	return vocab_is_special(v, (int32_t)id, 1) &&
 	    vocab_find(v, s->data, s->len) == (int32_t)id;
-}
-
-static void
-fill_format(const struct chat_template *ct, struct head *h)
-{
-	const unsigned edit[NEDITS] = { ct->edit_system, ct->edit_user,
-	    ct->edit_user_after_system, ct->edit_next_user, ct->edit_answer,
-	    ct->edit_rest };
-	struct format *f = &h->format;
-	const char *s[NSTRINGS];
-	unsigned i;
-
-	get_strings(ct, s);
-	for (i = 0; i < NSTRINGS; i++) {
-		f->len[i] = s[i] != NULL ? (uint32_t)strlen(s[i]) : NO_STRING;
-		h->string_bytes += s[i] != NULL ? f->len[i] + 1 : 0;
-	}
-	for (i = 0; i < NEDITS; i++)
-		f->edit[i] = edit[i];
-	f->begun_bytes = (uint32_t)ct->begun_bytes;
-	f->writes_bos = ct->writes_bos != 0;
-	f->channels = ct->channels != 0;
-	f->lost = ct->lost;
-	strlcpy(f->why, ct->why, sizeof(f->why));
-	strlcpy(f->also, ct->also, sizeof(f->also));
 }
 
 /* *ret_text: bytes of all texts, which may exceed the field of h. */
@@ -157,7 +90,6 @@ fill_head(const struct encoder *e, struct head *h, uint64_t *ret_text)
 		h->nspecial += (uint32_t)is_found(v, i);
 	}
 	h->text_bytes = (uint32_t)text;
-	fill_format(e->chat_template, h);
 	*ret_text = text;
 }
 
@@ -193,7 +125,6 @@ void
 pieces_write(const struct encoder *e, void *block)
 {
 	const struct vocab *v = &e->v;
-	const char *s[NSTRINGS];
 	uint32_t *at, *special, n = 0, i;
 	uint8_t *kind;
 	char *text, *p;
@@ -215,10 +146,6 @@ pieces_write(const struct encoder *e, void *block)
 	at[i] = (uint32_t)(p - text);
 	qsort_r(special, n, sizeof(*special), by_text,
 	    (void *)(uintptr_t)v->text);
-	get_strings(e->chat_template, s);
-	for (i = 0; i < NSTRINGS; i++)
-		if (s[i] != NULL)
-			p = mempcpy(p, s[i], strlen(s[i]) + 1);
 }
 
 /* --- checking one --- */
@@ -284,94 +211,6 @@ check_tokens(const struct pieces *p, struct err *reterr)
 	return 0;
 }
 
-/* *at moves on to the next string.  NULL with *ret_rc = 0: there is none. */
-static char *
-copy_string(uint32_t len, const char **at, const char *end, int *ret_rc)
-{
-	const char *from = *at;
-	char *s;
-
-	*ret_rc = 0;
-	if (len == NO_STRING)
-		return NULL;
-	*ret_rc = -EBADMSG;
-	if (len >= (size_t)(end - from) || strnlen(from, (size_t)len + 1) != len)
-		return NULL;
-	*at = from + len + 1;
-	*ret_rc = (s = strdup(from)) == NULL ? -ENOMEM : 0;
-	return s;
-}
-
-static int
-take_strings(struct pieces *p, struct err *reterr)
-{
-	struct chat_template *ct = p->format;
-	char **to[NSTRINGS] = { NULL, &ct->first, &ct->system[0],
-	    &ct->system[1], &ct->empty, &ct->answer, &ct->reopen, &ct->close,
-	    &ct->think_end };
-	const char *at = p->text + p->h->text_bytes;
-	const char *end = at + p->h->string_bytes;
-	const uint32_t *len = p->h->format.len;
-	unsigned i;
-	int rc;
-
-	for (i = 0; i < NSTRINGS; i++) {
-		char *s = copy_string(len[i], &at, end, &rc);
-
-		if (rc == -ENOMEM)
-			return err_nomem(reterr, "the chat format");
-		if (rc == 0 && s == NULL && i != THINK_END)
-			return fail(reterr, "the number of a missing string "
-			    "of the chat format", i);
-		if (rc < 0)
-			return fail(reterr, "the length of a string of the "
-			    "chat format", len[i]);
-		if (i == NAME) {
-			strlcpy(p->name, s, sizeof(p->name));
-			free(s);
-		} else {
-			*to[i] = s;
-		}
-	}
-	return at == end ? 0 : fail(reterr, "the length of all strings "
-	    "of the chat format", p->h->string_bytes);
-}
-
-static int
-take_format(struct pieces *p, struct err *reterr)
-{
-	const struct format *f = &p->h->format;
-	struct chat_template *ct = p->format;
-	unsigned *edit[NEDITS] = { &ct->edit_system, &ct->edit_user,
-	    &ct->edit_user_after_system, &ct->edit_next_user,
-	    &ct->edit_answer, &ct->edit_rest };
-	unsigned i;
-	int rc;
-
-	ct->name = p->name;
-	if ((rc = take_strings(p, reterr)) < 0)
-		return rc;
-	if (f->begun_bytes > f->len[ANSWER])
-		return fail(reterr, "the number of bytes that begin an "
-		    "answer", f->begun_bytes);
-	ct->begun_bytes = f->begun_bytes;
-	for (i = 0; i < NEDITS; i++) {
-		if (f->edit[i] & ~(unsigned)ALL_EDITS)
-			return fail(reterr, "an edit of the chat format",
-			    f->edit[i]);
-		*edit[i] = f->edit[i];
-	}
-	if (f->lost & ~(unsigned)(LOST_ALL | LOST_SYSTEM | LOST_TURNS))
-		return fail(reterr, "the set of lost parts of the chat "
-		    "format", f->lost);
-	ct->lost = f->lost;
-	ct->writes_bos = f->writes_bos != 0;
-	ct->channels = f->channels != 0;
-	memcpy(ct->why, f->why, sizeof(ct->why) - 1);
-	memcpy(ct->also, f->also, sizeof(ct->also) - 1);
-	return 0;
-}
-
 int
 pieces_open(const void *block, uint64_t nbytes, struct pieces **ret,
     struct err *reterr)
@@ -388,14 +227,10 @@ pieces_open(const void *block, uint64_t nbytes, struct pieces **ret,
 		    (int64_t)((uintptr_t)block % PIECES_ALIGN));
 	if ((rc = check_head(h, nbytes, reterr)) < 0)
 		return rc;
-	p = calloc(1, sizeof(*p));
-	if (p == NULL || (p->format = calloc(1, sizeof(*p->format))) == NULL) {
-		free(p);
+	if ((p = calloc(1, sizeof(*p))) == NULL)
 		return err_nomem(reterr, "the vocabulary");
-	}
 	place(h, p);
-	if ((rc = check_tokens(p, reterr)) < 0 ||
-	    (rc = take_format(p, reterr)) < 0) {
+	if ((rc = check_tokens(p, reterr)) < 0) {
 		pieces_close(p);
 		return rc;
 	}
@@ -406,9 +241,6 @@ pieces_open(const void *block, uint64_t nbytes, struct pieces **ret,
 void
 pieces_close(struct pieces *p)
 {
-	if (p == NULL)
-		return;
-	chat_template_close(p->format);
 	free(p);
 }
 
@@ -443,12 +275,6 @@ pieces_ends(const struct pieces *p, const int32_t **ret)
 {
 	*ret = p->h->end;
 	return p->h->nends;
-}
-
-const struct chat_template *
-pieces_chat_template(const struct pieces *p)
-{
-	return p->format;
 }
 
 int

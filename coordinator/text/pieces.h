@@ -1,5 +1,5 @@
 /* coordinator/text/pieces.h - what an answer needs of a vocabulary: the text and
- * the kind of each token, the ids that end an answer, the chat format.
+ * the kind of each token, the ids that end an answer.
  * Owns: the block's format.  The process that parses the file writes the block;
  * another one gets it in memory that cannot change any more.  Called by the
  * reader and by tokenizer.c.  Does not encode.
@@ -19,7 +19,6 @@ enum {
 	PIECES_ALIGN = 8		/* of the block in memory */
 };
 
-struct chat_template;
 struct encoder;
 struct pieces;
 
@@ -44,7 +43,6 @@ size_t pieces_max_bytes(const struct pieces *p);
 int32_t pieces_bos(const struct pieces *p);
 int32_t pieces_eos(const struct pieces *p);
 unsigned pieces_ends(const struct pieces *p, const int32_t **ret);
-const struct chat_template *pieces_chat_template(const struct pieces *p);
 int32_t pieces_special(const struct pieces *p, const char *text);
 int pieces_adds_bos(const struct pieces *p);
 int pieces_adds_space(const struct pieces *p);

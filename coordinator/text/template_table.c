@@ -26,52 +26,52 @@ static const struct template_family table[] = {
 	    "<|end|>" }, 0,
 	    { "<|start|>user<|message|>", "<|end|>" },
 	    { "<|start|>assistant", "<|end|>" },
-	    "<|channel|>final<|message|>", 1 },
+	    "<|channel|>final<|message|>" },
 	/* meta-llama/Meta-Llama-3-8B-Instruct */
 	{ "Llama 3", { "<|start_header_id|>", "<|end_header_id|>" }, NULL, "",
 	    { "<|start_header_id|>system<|end_header_id|>\n\n", "<|eot_id|>" },
 	    0, { "<|start_header_id|>user<|end_header_id|>\n\n", "<|eot_id|>" },
 	    { "<|start_header_id|>assistant<|end_header_id|>\n\n",
-	    "<|eot_id|>" }, "", 0 },
+	    "<|eot_id|>" }, "" },
 	/* Qwen/Qwen2.5-7B-Instruct, HuggingFaceTB/SmolLM2-135M-Instruct; not
 	 * microsoft/phi-4, which puts <|im_sep|> after the role. */
 	{ "ChatML", { "<|im_start|>" }, "<|im_sep|>", "",
 	    { "<|im_start|>system\n", "<|im_end|>\n" }, 0,
 	    { "<|im_start|>user\n", "<|im_end|>\n" },
-	    { "<|im_start|>assistant\n", "<|im_end|>\n" }, "", 0 },
+	    { "<|im_start|>assistant\n", "<|im_end|>\n" }, "" },
 	/* google/gemma-2-2b-it, google/gemma-3-1b-it */
 	{ "Gemma", { "<start_of_turn>" }, NULL, "", { "", "\n\n" }, 1,
 	    { "<start_of_turn>user\n", "<end_of_turn>\n" },
-	    { "<start_of_turn>model\n", "<end_of_turn>\n" }, "", 0 },
+	    { "<start_of_turn>model\n", "<end_of_turn>\n" }, "" },
 	/* microsoft/Phi-3-mini-4k-instruct */
 	{ "Phi-3", { "<|assistant|>", "<|end|>" }, NULL, "",
 	    { "<|system|>\n", "<|end|>\n" }, 0,
 	    { "<|user|>\n", "<|end|>\n" },
-	    { "<|assistant|>\n", "<|end|>\n" }, "", 0 },
+	    { "<|assistant|>\n", "<|end|>\n" }, "" },
 	/* meta-llama/Llama-2-7b-chat-hf */
 	{ "Llama 2", { "[INST]", "<<SYS>>" }, NULL, "",
 	    { "<<SYS>>\n", "\n<</SYS>>\n\n" }, 1,
-	    { "[INST] ", " [/INST]" }, { "", "</s><s>" }, "", 0 },
+	    { "[INST] ", " [/INST]" }, { "", "</s><s>" }, "" },
 	/* mistralai/Mistral-Large-Instruct-2411 */
 	{ "Mistral v7", { "[SYSTEM_PROMPT] ", "[INST] " }, NULL, "",
 	    { "[SYSTEM_PROMPT] ", "[/SYSTEM_PROMPT]" }, 0,
-	    { "[INST] ", "[/INST]" }, { "", "</s>" }, "", 0 },
+	    { "[INST] ", "[/INST]" }, { "", "</s>" }, "" },
 	/* mistralai/Mistral-Small-24B-Instruct-2501 */
 	{ "Mistral v7 tekken", { "[SYSTEM_PROMPT]", "[INST]" }, NULL, "",
 	    { "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]" }, 0,
-	    { "[INST]", "[/INST]" }, { "", "</s>" }, "", 0 },
+	    { "[INST]", "[/INST]" }, { "", "</s>" }, "" },
 	/* mistralai/Mistral-7B-Instruct-v0.2 */
 	{ "Mistral", { "[INST]", " [/INST]" }, NULL, "", { "", "\n\n" }, 1,
-	    { "[INST] ", " [/INST]" }, { "", "</s>" }, "", 0 },
+	    { "[INST] ", " [/INST]" }, { "", "</s>" }, "" },
 	/* mistralai/Mistral-7B-Instruct-v0.3 */
 	{ "Mistral v3", { "[INST] ", "[/INST]" }, NULL, "", { "", "\n\n" }, 1,
-	    { "[INST] ", "[/INST]" }, { "", "</s>" }, "", 0 },
+	    { "[INST] ", "[/INST]" }, { "", "</s>" }, "" },
 	/* mistralai/Mistral-Nemo-Instruct-2407 */
 	{ "Mistral tekken", { "[INST]", "[/INST]" }, NULL, "", { "", "\n\n" },
-	    1, { "[INST]", "[/INST]" }, { "", "</s>" }, "", 0 },
+	    1, { "[INST]", "[/INST]" }, { "", "</s>" }, "" },
 	/* For files without a template. */
 	{ "plain", { NULL }, NULL, "", { "", "\n" }, 0, { "", "" },
-	    { "", "\n" }, "", 0 },
+	    { "", "\n" }, "" },
 };
 
 static int

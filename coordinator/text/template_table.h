@@ -1,6 +1,6 @@
 /* coordinator/text/template_table.h - the forms of the model families, for files
  * without a template and for templates that fail.
- * Called by engine/format.c, the reader and tests.  Owns the table. */
+ * Called by engine/form.c, encoder.c and tests.  Owns the table. */
 #ifndef COORDINATOR_TEXT_TEMPLATE_TABLE_H
 #define COORDINATOR_TEXT_TEMPLATE_TABLE_H
 
@@ -19,8 +19,6 @@ struct template_family {
 	const char *user[2];	/* around a user message */
 	const char *answer[2];	/* around an answer */
 	const char *earlier;	/* in front of an earlier answer's text */
-	int channels;		/* an answer consists of messages, and only some
-				 * are shown: see filter.h */
 };
 
 /* The family whose markers this Jinja text contains, or NULL. */

@@ -165,12 +165,6 @@ tokenizer_ends(const struct tokenizer *t, const int32_t **ret)
 	return pieces_ends(t->pieces, ret);
 }
 
-const struct chat_template *
-tokenizer_chat_template(const struct tokenizer *t)
-{
-	return pieces_chat_template(t->pieces);
-}
-
 int
 tokenizer_is_end(const struct tokenizer *t, uint32_t id)
 {

@@ -11,7 +11,6 @@
 #include "render.h"
 #include "token.h"
 
-struct chat_template;
 struct losses;
 struct pieces;
 struct tokenizer;
@@ -42,9 +41,6 @@ int32_t tokenizer_eos(const struct tokenizer *t);	/* or NO_TOKEN */
 int tokenizer_is_end(const struct tokenizer *t, uint32_t id);
 /* All ids that end an answer: [returned number]. */
 unsigned tokenizer_ends(const struct tokenizer *t, const int32_t **ret);
-/* The format of the file's chat template; never NULL. */
-const struct chat_template *tokenizer_chat_template(
-    const struct tokenizer *t);
 /* The control or user-defined token with this text, or NO_TOKEN. */
 int32_t tokenizer_special(const struct tokenizer *t, const char *text);
 int tokenizer_adds_bos(const struct tokenizer *t);

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "coordinator/text/encoder.h"
-#include "coordinator/text/template.h"
 
 /* Keeps the compiler from leaving out the reads, for the sanitizers. */
 static volatile unsigned sink;
@@ -120,39 +119,6 @@ walk_ids(const struct pieces *p)
 	return NULL;
 }
 
-/* Every text of a turn is a string of the format. */
-static const char *
-walk_format(const struct chat_template *ct)
-{
-	const struct text_part system = { " s ", 3, 0 },
-	    user = { " u\n", 3, 0 };
-	struct text_part part[CHAT_MAX_PARTS];
-	const char *answer = "<think>x</think> y \n";
-	size_t nbytes = strlen(answer), n, i;
-	unsigned turn;
-
-	if (ct->begun_bytes > strlen(ct->answer))
-		return "begun_bytes are of the answer's text";
-	if (strnlen(ct->why, sizeof(ct->why)) == sizeof(ct->why) ||
-	    strnlen(ct->also, sizeof(ct->also)) == sizeof(ct->also))
-		return "the format's reasons have an end";
-	for (turn = 0; turn < 3; turn++) {
-		n = chat_template_turn(ct, turn, turn == 0 ? &system : NULL,
-		    &user, part);
-		if (n < 1 || n > CHAT_MAX_PARTS)
-			return "a turn has parts";
-		for (i = 0; i < n; i++)
-			read_all(part[i].text, part[i].nbytes);
-	}
-	chat_template_keep(ct, &answer, &nbytes);
-	read_all(answer, nbytes);
-	read_all(ct->name, strlen(ct->name));
-	read_all(ct->reopen, strlen(ct->reopen));
-	read_all(ct->close, strlen(ct->close));
-	read_all(ct->empty, strlen(ct->empty));
-	return NULL;
-}
-
 const char *
 pieces_walk(const struct pieces *p, const void *block, uint64_t nbytes)
 {
@@ -163,7 +129,7 @@ pieces_walk(const struct pieces *p, const void *block, uint64_t nbytes)
 	    (broken = search(p, "")) != NULL ||
 	    (broken = search(p, "\x7f\xff")) != NULL)
 		return broken;
-	return walk_format(pieces_chat_template(p));
+	return NULL;
 }
 
 static const char *

@@ -1066,15 +1066,6 @@ row("pieces: an end beyond the vocabulary", "coordinator/text/pieces.c",
     "if (h->end[i] < 0 || h->end[i] >= (int64_t)h->ntokens)",
     "if (h->end[i] < 0)",
     "unit/pieces")
-row("pieces: a string without an end", "coordinator/text/pieces.c",
-    "if (len >= (size_t)(end - from) || strnlen(from, (size_t)len + 1) != len)",
-    "if (len >= (size_t)(end - from))",
-    "unit/pieces")
-row("pieces: more of an answer is begun than it has",
-    "coordinator/text/pieces.c",
-    "if (f->begun_bytes > f->len[ANSWER])",
-    "if (f->begun_bytes > f->len[ANSWER] + 1)",
-    "unit/pieces")
 row("pieces: a block at an odd address", "coordinator/text/pieces.c",
     "if ((uintptr_t)block % PIECES_ALIGN != 0)",
     "if ((uintptr_t)block % PIECES_ALIGN > PIECES_ALIGN)",

@@ -8,21 +8,16 @@
 #include <string.h>
 
 #include "coordinator/text/encoder.h"
-#include "coordinator/text/template.h"
 #include "tests/support/pieces_cases.h"
 #include "tests/support/pieces_walk.h"
 
 /* The block's head, written out a second time. */
 enum {
 	AT_MAGIC = 0, AT_NTOKENS = 4, AT_NSPECIAL = 8, AT_NENDS = 12,
-	AT_MAX_LEN = 16, AT_TEXT_BYTES = 20, AT_STRING_BYTES = 24,
-	AT_IS_BPE = 28, AT_ADDS_BOS = 32, AT_ADDS_SPACE = 36, AT_BOS = 40,
-	AT_END = 44, AT_LEN = 204, AT_BEGUN = 240, AT_EDIT = 244,
-	AT_WRITES_BOS = 268, AT_CHANNELS = 272, AT_LOST = 276,
-	AT_WHY = 280, AT_ALSO = 408, AT_EOS = 504, HEAD_BYTES = 508
+	AT_MAX_LEN = 16, AT_TEXT_BYTES = 20, AT_IS_BPE = 24, AT_ADDS_BOS = 28,
+	AT_ADDS_SPACE = 32, AT_BOS = 36, AT_EOS = 40, AT_END = 44,
+	HEAD_BYTES = 204
 };
-/* Numbers of the strings whose lengths are at AT_LEN. */
-enum { STRING_NAME, STRING_ANSWER = 5, STRING_THINK_END = 8 };
 
 struct block {
 	uint8_t *b;
@@ -89,41 +84,6 @@ refuse_u32(struct block *k, uint64_t at, uint32_t v, const char *text)
 /* --- what a block says --- */
 
 static void
-same_text(const char *a, const char *b)
-{
-	ck_assert_int_eq(a == NULL, b == NULL);
-	if (a != NULL)
-		ck_assert_str_eq(a, b);
-}
-
-static void
-same_format(const struct chat_template *a, const struct chat_template *b)
-{
-	same_text(a->name, b->name);
-	same_text(a->first, b->first);
-	same_text(a->system[0], b->system[0]);
-	same_text(a->system[1], b->system[1]);
-	same_text(a->empty, b->empty);
-	same_text(a->answer, b->answer);
-	same_text(a->reopen, b->reopen);
-	same_text(a->close, b->close);
-	same_text(a->think_end, b->think_end);
-	same_text(a->why, b->why);
-	same_text(a->also, b->also);
-	ck_assert_uint_eq(a->begun_bytes, b->begun_bytes);
-	ck_assert_int_eq(a->writes_bos, b->writes_bos);
-	ck_assert_uint_eq(a->edit_system, b->edit_system);
-	ck_assert_uint_eq(a->edit_user, b->edit_user);
-	ck_assert_uint_eq(a->edit_user_after_system,
-	    b->edit_user_after_system);
-	ck_assert_uint_eq(a->edit_next_user, b->edit_next_user);
-	ck_assert_uint_eq(a->edit_answer, b->edit_answer);
-	ck_assert_uint_eq(a->edit_rest, b->edit_rest);
-	ck_assert_int_eq(a->channels, b->channels);
-	ck_assert_uint_eq(a->lost, b->lost);
-}
-
-static void
 same_token(const struct encoder *e, const struct pieces *p, uint32_t id)
 {
 	const struct gguf_str want = e->v.text[id], s = pieces_text(p, id);
@@ -169,7 +129,6 @@ check_block_of(const char *path)
 	ck_assert_mem_eq(end, encoder->end, encoder->nend * sizeof(*end));
 	for (i = 0; i < encoder->v.n; i++)
 		same_token(encoder, p, i);
-	same_format(pieces_chat_template(p), encoder->chat_template);
 	pieces_close(p);
 	encoder_close(encoder);
 	gguf_close(g);
@@ -227,7 +186,6 @@ START_TEST(head_that_cannot_be_is_refused)
 	refuse_u32(&k, AT_MAX_LEN, (1 << 20) + 1, "the longest text in bytes");
 	refuse_u32(&k, AT_MAX_LEN, 0, "the end of a token's text");
 	refuse_u32(&k, AT_TEXT_BYTES, text + 1, "the size in bytes");
-	refuse_u32(&k, AT_STRING_BYTES, UINT32_MAX, "the size in bytes");
 	refuse_u32(&k, AT_BOS, n, "the id of BOS");
 	refuse_u32(&k, AT_BOS, (uint32_t)-2, "the id of BOS is -2");
 	refuse_u32(&k, AT_BOS, (uint32_t)-1, "the id of BOS is -1");
@@ -263,59 +221,6 @@ START_TEST(tokens_that_cannot_be_are_refused)
 	k.b[kind] = old;
 	k.b[kind + n - 1] = 0xff;
 	refuse(&k, "the kind of a token is 255");
-	free(k.b);
-}
-END_TEST
-
-START_TEST(chat_format_that_cannot_be_is_refused)
-{
-	struct block k = make_case(1);
-	const uint64_t strings = k.nbytes - get_u32(&k, AT_STRING_BYTES);
-	const uint32_t answer = get_u32(&k, AT_LEN + 4 * STRING_ANSWER);
-	unsigned i;
-
-	refuse_u32(&k, AT_LEN + 4 * STRING_NAME, UINT32_MAX,
-	    "the number of a missing string of the chat format is 0");
-	refuse_u32(&k, AT_LEN + 4 * STRING_ANSWER, UINT32_MAX,
-	    "the number of a missing string of the chat format is 5");
-	refuse_u32(&k, AT_LEN + 4 * STRING_ANSWER, answer + 1,
-	    "the length of a string");
-	refuse_u32(&k, AT_LEN + 4 * STRING_THINK_END, UINT32_MAX - 1,
-	    "the length of a string");
-	refuse_u32(&k, AT_BEGUN, answer + 1,
-	    "the number of bytes that begin an answer");
-	for (i = 0; i < 6; i++)
-		refuse_u32(&k, AT_EDIT + 4 * i, 16,
-		    "an edit of the chat format is 16");
-	refuse_u32(&k, AT_LOST, 8, "the set of lost parts");
-	k.b[k.nbytes - 1] = 'x';
-	refuse(&k, "the length of a string");
-	k.b[k.nbytes - 1] = '\0';
-	k.b[strings] = '\0';
-	refuse(&k, "the length of a string");
-	free(k.b);
-}
-END_TEST
-
-START_TEST(string_that_the_lengths_leave_out_is_refused)
-{
-	struct block k = make_case(3);
-
-	ck_assert_uint_ne(get_u32(&k, AT_LEN + 4 * STRING_THINK_END),
-	    UINT32_MAX);
-	refuse_u32(&k, AT_LEN + 4 * STRING_THINK_END, UINT32_MAX,
-	    "the length of all strings");
-	free(k.b);
-}
-END_TEST
-
-START_TEST(reasons_of_the_chat_format_have_an_end)
-{
-	struct block k = make_case(1);
-
-	memset(k.b + AT_WHY, 'w', AT_ALSO - AT_WHY);
-	memset(k.b + AT_ALSO, 'a', AT_EOS - AT_ALSO);
-	ck_assert_int_eq(try(k.b, k.nbytes, NULL), 0);
 	free(k.b);
 }
 END_TEST
@@ -483,9 +388,6 @@ main(void)
 		tokens_are_decoded_as_their_kind_says,
 		head_that_cannot_be_is_refused,
 		tokens_that_cannot_be_are_refused,
-		chat_format_that_cannot_be_is_refused,
-		string_that_the_lengths_leave_out_is_refused,
-		reasons_of_the_chat_format_have_an_end,
 		special_tokens_in_a_wrong_order_are_harmless,
 		block_of_another_size_is_refused,
 		block_that_is_too_large_is_refused_unread,
