@@ -79,7 +79,8 @@ RUN = dict(PLANNED, peak=size, unaccounted=whole, enforced_by=word,
            huge=optional(size), huge_asked=size, peak_from=word,
            limit=optional(size), no_group_because=optional(word),
            emulator_measured=optional(size), emulator_files=optional(size),
-           in_domain=optional(size))
+           in_domain=optional(size), device_bytes=size, device_slack=size,
+           pinned=size)
 # A process that is no session has the same columns, null where none applies.
 PROCESS = dict({key: optional(size) for key in PLANNED
                 if PLANNED[key] is size},
