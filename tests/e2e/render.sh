@@ -55,6 +55,10 @@ fails 'line 1, column 19: no such role' '{{ raise_exception("no such role") }}'
 fails "line 1" '{% for %}'
 fails "undefined" '{{ nothing.at_all }}'
 
+# The confined reader may not read the time zone's file.
+renders '{{ strftime_now("%Z%s%d") }}'
+check "a date has no zone" test "$(cat "$OUT")" = 31
+
 # Hostile: each ends at a limit, in the process that is confined.
 fails "limit of" '{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}'
 fails "limit of" '{{ "x" * 10 ** 9 }}'

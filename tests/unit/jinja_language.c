@@ -203,6 +203,9 @@ START_TEST(attributes_are_methods_first)
 		{ "{{ 'a'.isascii() }}{{ u8.isascii() }}{% set c = cycler(1, 2) %}"
 		    "{{ c.next() }}{{ c.current }}", "TrueFalse12" },
 		{ "{{ strftime_now('%d %b %Y') }}", "04 Jul 2024" },
+		/* A date without a zone, as Python's datetime.now(). */
+		{ "{{ strftime_now('%Y|%z|%Z|%5Z|%-Ez|%s|%%Z|%') }}",
+		    "2024||||||%Z|%" },
 		{ "{{ raise_exception('no\\nway ' ~ 1) }}", "! no way 1" }
 	};
 

@@ -117,20 +117,42 @@ call_raise(struct jrun *r, const struct jargs *a)
 	jfail(r, -ECANCELED, "%.*s", (int)MIN(s->n, (size_t)1024), s->s);
 }
 
+/* Copy the conversion at s, whose first byte is '%', to *to, and return its end.
+ * Python's datetime.now() has no zone: %z and %Z are empty.  So is %s here: it and
+ * %Z read the time zone's file, which ends a confined process. */
+static const char *
+copy_conversion(const char *s, char **to)
+{
+	const char *end = s + 1 + strspn(s + 1, "_-0^#+:123456789");
+
+	end += strspn(end, "EO");
+	end += *end != '\0';
+	if (strchr("zZs", end[-1]) == NULL)
+		*to = mempcpy(*to, s, (size_t)(end - s));
+	return end;
+}
+
 static struct jv
 call_strftime(struct jrun *r, const struct jargs *a)
 {
 	const struct jstr *s;
 	struct jv v;
-	char fmt[256], out[1024];
+	char given[256], fmt[256], out[1024], *to = fmt;
+	const char *p = given;
 
 	jargs_check(r, a, "strftime_now", 1, 1, "format,");
 	jarg(a, 0, "format", &v);
 	s = jv_need_str(r, v, "the format of strftime_now()");
-	if (s->n >= sizeof(fmt) || memchr(s->s, '\0', s->n) != NULL)
+	if (s->n >= sizeof(given) || memchr(s->s, '\0', s->n) != NULL)
 		jfail(r, -EINVAL, "the format of strftime_now() is too long");
-	memcpy(fmt, s->s, s->n);
-	fmt[s->n] = '\0';
+	memcpy(given, s->s, s->n);
+	given[s->n] = '\0';
+	while (*p != '\0')
+		if (*p == '%')
+			p = copy_conversion(p, &to);
+		else
+			*to++ = *p++;
+	*to = '\0';
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 	out[strftime(out, sizeof(out), fmt, r->now)] = '\0';
