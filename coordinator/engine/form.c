@@ -194,7 +194,16 @@ put_message(struct variables *v, const struct form *f,
 static int
 has_tail(const struct form_request *q)
 {
-	return q->continues && q->n > 0 && q->message[q->n - 1].nbytes > 0;
+	const struct form_message *m;
+	size_t i;
+
+	if (!q->continues || q->n == 0)
+		return 0;
+	m = &q->message[q->n - 1];
+	for (i = 0; i < m->nbytes; i++)
+		if (strchr(" \t\n\v\f\r", m->text[i]) == NULL)
+			return 1;
+	return 0;
 }
 
 /* Is there a system text that goes in front of the first user message? */
@@ -234,7 +243,7 @@ static void
 put_request(struct variables *v, const struct form *f,
     const struct form_request *q, int parse, int *ret_any)
 {
-	/* An answer that has nothing yet begins. */
+	/* An answer that has nothing yet, or white space only, begins. */
 	const size_t n = q->n - (q->continues && q->n > 0 && !has_tail(q));
 	size_t i = 0;
 

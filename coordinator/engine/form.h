@@ -80,7 +80,8 @@ struct form_request {
 	size_t n;
 	const json_t *tools;	/* a list; NULL = none: the variable is unset */
 	/* The last message, an assistant's, is the begin of the answer, which
-	 * goes on behind its text.  0: the answer begins. */
+	 * goes on behind its text, if that is more than white space.
+	 * 0: the answer begins. */
 	int continues;
 	/* The conversation is over: no answer begins. */
 	int is_closed;

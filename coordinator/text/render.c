@@ -149,7 +149,8 @@ cut_behind(struct sink *k, const char *tail, size_t ntail, struct err *reterr)
 		r->nbytes--;
 		last--;
 	}
-	if (last == 0 || memcmp(r->text + r->nbytes - MIN(last, bare),
+	/* No text to recognise: the span may be another message's. */
+	if (bare == 0 || last == 0 || memcmp(r->text + r->nbytes - MIN(last, bare),
 	    tail + bare - MIN(last, bare), MIN(last, bare)) != 0)
 		return err_set(reterr, ERR_RUN, -EINVAL, "it does not write "
 		    "the last message's text at its end, so that an answer "

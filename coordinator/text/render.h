@@ -26,7 +26,8 @@ struct render_job {
 	const char *vars;	/* a block of variables.h, [nvars] */
 	size_t nvars;
 	/* The last message's text, which the rendering must end with: what the
-	 * template writes behind it is cut off.  NULL = all stays. */
+	 * template writes behind it is cut off.  It is more than white space.
+	 * NULL = all stays. */
 	const char *tail;
 	size_t ntail;
 	const struct tm *now;	/* for strftime_now(); NULL = no such function */

@@ -1385,7 +1385,13 @@ row("render: a lost reader is not replaced", "coordinator/reader/render.c",
 row("render: spans have no limit", "coordinator/text/render.c",
     "if (r->nspans == RENDER_MAX_SPANS)", "if (0)", "unit/render")
 row("render: the last message need not end it", "coordinator/text/render.c",
-    "	if (last == 0 || memcmp(", "	if (0 && memcmp(", "unit/render")
+    "	if (bare == 0 || last == 0 || memcmp(", "	if (0 && memcmp(",
+    "unit/render")
+row("render: an answer of white space goes on with the user's text",
+    "coordinator/text/render.c", "if (bare == 0 || last == 0 ||",
+    "if (last == 0 ||", "unit/render")
+row("jinja: a date with a zone", "coordinator/text/jinja/call.c",
+    "	if (strchr(\"zZs\", end[-1]) == NULL)\n", "", "unit/jinja_language")
 row("render: input may write control tokens", "coordinator/text/encoder.c",
     "r->span[i].is_template || job->special };", "1 };",
     "unit/form")

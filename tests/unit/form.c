@@ -344,14 +344,17 @@ START_TEST(last_message_is_continued)
 	    .continues = 0 };
 	struct form_request empty = REQUEST(SAYS(USER, "u"),
 	    SAYS(ASSISTANT, ""));
+	struct form_request blank = REQUEST(SAYS(USER, "u"),
+	    SAYS(ASSISTANT, " \n"));
 
 	open_form("{% for m in messages %}({{ m.content }}){% endfor %}"
 	    "{{ '>' if add_generation_prompt }}");
 	writes(&q, "(u)(b )>");
-	q.continues = empty.continues = 1;
+	q.continues = empty.continues = blank.continues = 1;
 	writes(&q, "(u)(b ");
 	writes(&begins, "(u)>");
 	writes(&empty, "(u)>");
+	writes(&blank, "(u)>");
 	q.continues = 0;
 	q.is_closed = 1;
 	writes(&q, "(u)(b )");

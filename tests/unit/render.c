@@ -265,6 +265,9 @@ START_TEST(template_that_drops_the_last_message_is_refused)
 	ck_assert_ptr_nonnull(strstr(e.msg, "cannot go on there"));
 	ck_assert_int_eq(render("nothing", "The an", &e), -EINVAL);
 	ck_assert_int_eq(render("", "The an", &e), -EINVAL);
+	/* The user's message must not go on in its place. */
+	continued(" \n");
+	ck_assert_int_eq(render(TRIMMED, " \n", &e), -EINVAL);
 }
 END_TEST
 
