@@ -15,7 +15,8 @@ static const char *const command_names[] = {
 	[CMD_INSPECT] = "inspect", [CMD_DEVICES] = "devices",
 	[CMD_EXPLAIN] = "explain",
 	[CMD_TOKENIZE] = "tokenize", [CMD_DETOKENIZE] = "detokenize",
-	[CMD_RENDER] = "render", [CMD_EVAL] = "eval", [CMD_BENCH] = "bench", [CMD_STRESS] = "stress",
+	[CMD_RENDER] = "render", [CMD_EVAL] = "eval", [CMD_BENCH] = "bench",
+	[CMD_STRESS] = "stress",
 	[CMD_QUANTIZE] = "quantize", [CMD_HELP] = "help",
 	[CMD_VERSION] = "version",
 };

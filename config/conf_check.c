@@ -283,9 +283,29 @@ check_prompt(struct conf *c, struct err *reterr)
 		    "or -f FILE, or pipe a text in" : "give only one of -p and -f");
 	if (c->system != NULL && !c->chat)
 		return refuse(c, reterr, "--system is only valid with --chat");
+	if (c->template_args.n > 0 && !c->chat)
+		return refuse(c, reterr, "--template-arg is only valid with "
+		    "--chat");
 	if (c->cmd == CMD_RUN && c->parallel > 1 && c->prompts_file == NULL)
 		return refuse(c, reterr, "--parallel is only valid with "
 		    "--prompts");
+	return 0;
+}
+
+/* A second reader of stdin would find it empty. */
+static int
+check_stdin(const struct conf *c, struct err *reterr)
+{
+	const char *const other[] = { c->prompt_file, c->prompts_file,
+	    c->vars_path, c->cmd == CMD_CHAT ? "-" : NULL };
+	size_t i;
+
+	if (c->chat_template == NULL || strcmp(c->chat_template, "-") != 0)
+		return 0;
+	for (i = 0; i < NITEMS(other); i++)
+		if (other[i] != NULL && strcmp(other[i], "-") == 0)
+			return refuse(c, reterr, "--chat-template - would read "
+			    "the same stdin as the messages: name a file");
 	return 0;
 }
 
@@ -357,6 +377,7 @@ conf_check(struct conf *c, struct err *reterr)
 		return refuse(c, reterr, "--soak replaces the cases: leave out "
 		    "--only");
 	if ((rc = check_prompt(c, reterr)) < 0 ||
+	    (rc = check_stdin(c, reterr)) < 0 ||
 	    (rc = check_ids(c, reterr)) < 0)
 		return rc;
 	return check_sessions(c, reterr);

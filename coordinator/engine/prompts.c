@@ -338,7 +338,8 @@ prompts_init(struct prompts *p, struct engine *eng, const struct source *file,
 		p->eof = file->text + file->nbytes;
 	lines_init(&p->lines);
 	*ret = (struct generate_ops){ .next_prompt = next_prompt,
-	    .emit = keep_text, .emit_thought = keep_thought, .finish = finish_line, .arg = p };
+	    .emit = keep_text, .emit_thought = keep_thought,
+	    .finish = finish_line, .arg = p };
 }
 
 int

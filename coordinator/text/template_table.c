@@ -1,9 +1,10 @@
 /* coordinator/text/template_table.c - the formats of the model families.
  *
  * A row of the table holds the form as data, and one Jinja text for all of them
- * writes it.  A template that fails is recognised by the strings that it contains:
- * the first row that matches is taken.  Sources: chat_template in tokenizer_config.json of the models
- * named below; for gpt-oss, openai/harmony docs/format.md. */
+ * writes it.  A template that fails is recognised by the strings that it
+ * contains: the first row that matches is taken.  Sources: chat_template in
+ * tokenizer_config.json of the models named below; for gpt-oss, openai/harmony
+ * docs/format.md. */
 #include "template_table.h"
 
 #include <errno.h>

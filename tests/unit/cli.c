@@ -84,6 +84,15 @@ START_TEST(chat_takes_the_options_of_run_except_prompts)
 	ck_assert_int_eq(loaded.n_predict, 128);
 	REFUSED("--system is only valid with --chat", "run", "-m", "x", "-p",
 	    "hi", "--system", "s");
+	REFUSED("--template-arg is only valid with --chat", "run", "-m", "x",
+	    "-p", "hi", "--template-arg", "a=1");
+	REFUSED("the same stdin", "chat", "-m", "x", "--chat-template", "-");
+	REFUSED("the same stdin", "run", "-m", "x", "--chat", "-f", "-",
+	    "--chat-template", "-");
+	REFUSED("the same stdin", "render", "--vars", "-", "--chat-template",
+	    "-");
+	t_ok(LOAD("render", "--vars", "v.json", "--chat-template", "-"),
+	    &load_err);
 	t_ok(LOAD("chat", "-m", "x", "--chat-template", "ChatML",
 	    "--template-arg", "a=1", "--template-arg", "b=[]"), &load_err);
 	ck_assert_str_eq(loaded.chat_template, "ChatML");
