@@ -431,7 +431,7 @@ multiply_large(enum ascend_format f, int cut_k)
 	static const uint32_t types[ASCEND_FORMATS] = { QUANT_F32, QUANT_Q8_0,
 	    QUANT_Q4_0 };
 	enum { N = 130, K = ASCEND_SEGMENT + 64 };
-	static uint8_t file[N][K * sizeof(float)], *to;
+	static uint8_t file[N * K * sizeof(float)], *to;
 	static float scale[N], row[K], got[N];
 	struct block_q8_0 *q8;
 	struct block_q4_0 *q4;
@@ -442,7 +442,7 @@ multiply_large(enum ascend_format f, int cut_k)
 
 	choose(ACL_WAY_MM, cut_k);
 	choice.form[ASCEND_HALF].c_type = ACL_FLOAT16;
-	for (i = 0, to = file[0]; i < N; i++, to += n)
+	for (i = 0, to = file; i < N; i++, to += n)
 		for (j = 0; j < K; j++) {
 			q8 = (struct block_q8_0 *)(void *)to + j / 32;
 			q4 = (struct block_q4_0 *)(void *)to + j / 32;
@@ -461,7 +461,7 @@ multiply_large(enum ascend_format f, int cut_k)
 	begin_product();
 	t_ok(acl_put_weights(&p, &w, types[f], 0, 70, file, row, scale, &e),
 	    &e);
-	t_ok(acl_put_weights(&p, &w, types[f], 70, N - 70, file[0] + 70 * n,
+	t_ok(acl_put_weights(&p, &w, types[f], 70, N - 70, file + 70 * n,
 	    row, scale, &e), &e);
 	for (j = 0; j < K; j++)
 		row[j] = 5e4f;

@@ -289,11 +289,14 @@ find_call(const struct acl_products *p, enum ascend_format f, uint32_t n,
     uint32_t k, uint32_t rows)
 {
 	struct acl_call *c;
+	unsigned i;
 
-	for (c = p->call; c < p->call + p->ncalls; c++)
+	for (i = 0; i < p->ncalls; i++) {
+		c = &p->call[i];
 		if (c->format == f && c->n == n && c->k == k &&
 		    c->rows == rows)
 			return c;
+	}
 	return NULL;
 }
 
@@ -394,23 +397,21 @@ start_call(struct acl_products *p, const struct acl_matrix *w, uint32_t rows,
 	const uint32_t n = MIN(w->n - n0, (uint32_t)ACL_MOST_N);
 	struct acl_call *c = find_call(p, w->format, n, MIN(w->k - k0,
 	    segment(p, w->k)), class);
+	const uint64_t i = acl_w_index(p, w, n0, k0);
 	char *weights = (char *)(uintptr_t)w->w;
 	struct acl_executor *ex;
-	uint64_t i = acl_w_index(p, w, n0, k0);
-	const struct addresses at = {
-		.a = (uint16_t *)p->device_a + acl_a_index(p, w->k, rows, r0,
-		    k0),
-		.w = weights + ascend_format_bytes(w->format, i),
-		.scales = weights + ascend_scales_at(w->format, w->n, w->k) +
-		    i / ASCEND_GROUP * sizeof(uint16_t),
-		.c = (char *)p->device_c + c_at(p, w, class, n0, k0),
-	};
+	struct addresses at;
 	int rc;
 
 	if (c == NULL)
 		return err_set(reterr, ERR_RUN, -EINVAL, "session %s: a "
 		    "product of %u x %u was not prepared", p->s->src.session,
 		    w->n, w->k);
+	at.a = (uint16_t *)p->device_a + acl_a_index(p, w->k, rows, r0, k0);
+	at.w = weights + ascend_format_bytes(w->format, i);
+	at.scales = weights + ascend_scales_at(w->format, w->n, w->k) + i /
+	    ASCEND_GROUP * sizeof(uint16_t);
+	at.c = (char *)p->device_c + c_at(p, w, class, n0, k0);
 	if ((rc = bind(p, c, &at, &ex, reterr)) < 0)
 		return rc;
 	rc = p->s->src.lib->run[ways[form_of(p, w->format)->way].op](
