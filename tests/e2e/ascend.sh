@@ -232,6 +232,10 @@ check "products fail again and again: the message" stderr_has \
     'ascend0: 2 workers lost the processor.s stream: .* the text may differ'
 check "products fail again and again: two losses" equal 2 "$(losses)"
 
+on 910B abort=aclrtSynchronizeStreamWithTimeout@80 $FLOATS
+check_success "the library ends each worker" "${ARGS[@]}" -s ascend
+check "the library ends each worker: two losses" equal 2 "$(losses)"
+
 generating() { leader_ended || [ "$(wc -c <"$OUT")" -gt 4 ]; }
 on 310B
 check_success "undisturbed" "${ARGS[@]}" -n 80 -s ascend -s ascend

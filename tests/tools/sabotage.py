@@ -635,6 +635,9 @@ row("ascend: an embedding that is the head has one format",
 row("ascend: any number of losses", "worker/ascend/weights.c",
     "	    d->memo->losses < ACL_MOST_LOSSES;",
     "	    d->memo->losses < 100;", "e2e/ascend.sh")
+row("ascend: a worker that the library ended is forgotten",
+    "worker/ascend/device.c", "	if (m != NULL)\n		m->losses++;",
+    "	(void)m;", "e2e/ascend.sh")
 row("ascend: blocks of the host are not the device's in RC mode",
     "worker/ascend/weights.c", "d->held.device_bytes += host;", "",
     "e2e/ascend.sh")

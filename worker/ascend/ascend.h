@@ -45,7 +45,8 @@ struct acl_span {
 /* Notes for the next worker of the session. */
 struct acl_memo {
 	uint32_t magic;			/* ACL_MEMO; else nothing is noted */
-	uint32_t losses;		/* workers that lost the stream */
+	uint32_t losses;		/* workers that lost the stream, or that
+					 * the library ended */
 };
 #define ACL_MEMO	0x4d4c4341u	/* "ACLM" */
 

@@ -14,6 +14,8 @@
  * runs on the session's cores, in the same memory, with the CPU's bits; explain says
  * why. */
 #include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +28,37 @@
 
 /* --- open --- */
 
+/* The memo of this process's one session, for its last moment. */
+static struct acl_memo *_Atomic noted;
+
+/* The signal's usual effect follows: of the library's abort(), or of the fault that
+ * occurs again. */
+static void
+on_signal(int sig)
+{
+	struct acl_memo *m = noted;
+
+	(void)sig;
+	if (m != NULL)
+		m->losses++;
+}
+
+static void
+note_end(struct acl_memo *m)
+{
+	static const int signals[] = { SIGABRT, SIGSEGV, SIGBUS, SIGILL,
+	    SIGFPE };
+	struct sigaction sa = { .sa_handler = on_signal,
+	    .sa_flags = (int)SA_RESETHAND }, old;
+	unsigned i;
+
+	noted = m;
+	for (i = 0; i < NITEMS(signals); i++)
+		if (sigaction(signals[i], NULL, &old) == 0 &&
+		    old.sa_handler == SIG_DFL)
+			(void)sigaction(signals[i], &sa, NULL);
+}
+
 static void
 take_memo(struct device *d)
 {
@@ -36,6 +69,7 @@ take_memo(struct device *d)
 		log_warnx("%u workers lost the processor's stream: nothing "
 		    "runs on it now, and the text may differ from here on",
 		    d->memo->losses);
+	note_end(d->memo);
 }
 
 /* As the probe made it; without one (another device than the plan's) nothing runs on
@@ -239,6 +273,7 @@ ascend_close(struct device *d)
 	host_mem_close(&d->mem);
 	device_cpu.close(d->host);
 	acl_session_close(&d->s);
+	noted = NULL;
 	free(d);
 }
 
