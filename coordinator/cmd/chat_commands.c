@@ -218,7 +218,8 @@ do_stats(struct talk *k, const char *arg, struct err *reterr)
 	if (st->stop != NULL)
 		snprintf(last, sizeof(last), "; the last turn: %u tokens kept, "
 		    "%u tokens read, %.1f t/s, %u generated, %.1f t/s, until "
-		    "%s", st->kept_tok, st->prompt_tok, per_second(st->prompt_tok, st->prompt_ns),
+		    "%s", st->kept_tok, st->prompt_tok,
+		    per_second(st->prompt_tok, st->prompt_ns),
 		    st->gen_tok, per_second(st->gen_tok, st->gen_ns),
 		    end_of(st->stop));
 	log_warnx("%u turn%s, %u of %u tokens of the context%s", st->turns,

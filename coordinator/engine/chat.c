@@ -9,6 +9,7 @@
 
 #include "config/log.h"
 #include "config/utf8.h"
+#include "coordinator/text/losses.h"
 #include "shm/event.h"
 #include "decoder.h"
 #include "impl.h"
@@ -45,6 +46,7 @@ struct chat {
 	uint32_t next;		/* sampled from the last logits */
 	uint32_t limit_tok;	/* of an answer; 0 = -n alone counts */
 	struct history h;
+	struct losses lost;	/* of its texts; noted already */
 	struct chat_stats st;
 };
 
@@ -107,6 +109,7 @@ begin_again(struct chat *c)
 	localtime_r(&now, &c->now);
 	c->st = (struct chat_stats){ 0 };
 	c->begun.n = 0;
+	c->lost = (struct losses){ 0 };
 	decoder_seed(c->decoder, 0, c->eng->conf->sampling.seed);
 }
 
@@ -265,7 +268,8 @@ generate_answer(struct chat *c, struct err *reterr)
 
 /* --- room in the context --- */
 
-/* Room that is made for an answer: a quarter of the context, or less with -n. */
+/* Room that is made for an answer: a quarter of the context, or less with
+ * -n. */
 static uint32_t
 room_for_answer(const struct chat *c)
 {
@@ -350,30 +354,42 @@ refuse_message(const struct chat *c, size_t n, struct err *reterr)
 
 	if (c->eng->conf->context_shift || c->h.nturns == 0)
 		return err_set(reterr, ERR_USAGE, -E2BIG, "the message needs "
-		    "%zu tokens; %u of %u are left: give a larger --ctx", n, ctx,
-		    ctx);
+		    "%zu tokens; %u of %u are left: give a larger --ctx",
+		    n, ctx, ctx);
 	return err_set(reterr, ERR_USAGE, -E2BIG, "the message needs %zu "
 	    "tokens; %u of %u are left: /undo, /drop and /reset make room; "
 	    "--context-shift does so by itself, a larger --ctx has more",
 	    n - MIN(used, n), ctx - used, ctx);
 }
 
+/* Every turn encodes all texts: note what is new. */
+static void
+note_losses(struct chat *c)
+{
+	const struct losses all = tokenizer_take_losses(c->eng->vocab);
+	const struct losses more = losses_beyond(&all, &c->lost);
+
+	losses_note(&more);
+	c->lost = all;
+}
+
 /* Encode the conversation with a message, without the oldest turns where
  * --context-shift has to make room. */
 static int
-encode_message(const struct chat *c, struct turns *t, uint32_t **ret_ids,
+encode_message(struct chat *c, struct turns *t, uint32_t **ret_ids,
     size_t *ret_n, struct err *reterr)
 {
 	const uint32_t ctx = c->eng->plan.ctx_tok;
 	const uint32_t room = room_for_answer(c);
 	int rc = turns_encode(t, ret_ids, ret_n, reterr);
 
+	note_losses(c);
 	if (rc == 0 && c->eng->conf->context_shift && t->to > 0 &&
 	    *ret_n + room > ctx) {
 		free(*ret_ids);
 		rc = turns_fit(t, t->to, ctx - room, ret_ids, ret_n, reterr);
+		tokenizer_forget_losses(c->eng->vocab);
 	}
-	tokenizer_note_losses(c->eng->vocab);
 	if (rc < 0)
 		return rc;
 	if (*ret_n > 0 && *ret_n <= ctx)
@@ -450,9 +466,9 @@ limit_answer(struct chat *c)
 
 /* --- changes of a conversation --- */
 
-/* The tokens of these turns, as they are behind the last answer: those that end it
- * belong to the next turn.  Where the template cannot leave an answer open, they
- * count. */
+/* Count the tokens of these turns up to the end of the last answer's text.
+ * Where the template cannot leave an answer open, those that end it count,
+ * too. */
 static int
 count_tokens(const struct turns *t, size_t *ret_n, struct err *reterr)
 {
@@ -479,7 +495,7 @@ count_tokens(const struct turns *t, size_t *ret_n, struct err *reterr)
 /* Follow a change of the turns: turns [from, to) stay.  A template that refuses
  * them says so with the next message. */
 static int
-count_rest(const struct chat *c, unsigned from, unsigned to, uint32_t *ret,
+count_rest(struct chat *c, unsigned from, unsigned to, uint32_t *ret,
     struct err *reterr)
 {
 	struct turns t = all_turns(c);
@@ -489,7 +505,7 @@ count_rest(const struct chat *c, unsigned from, unsigned to, uint32_t *ret,
 	t.from = from;
 	t.to = to;
 	rc = count_tokens(&t, &n, reterr);
-	tokenizer_forget_losses(c->eng->vocab);
+	c->lost = tokenizer_take_losses(c->eng->vocab);
 	*ret = rc == 0 ? (uint32_t)MIN(n, c->eng->plan.ctx_tok) :
 	    c->st.context_tok;
 	return render_is_refusal(rc) ? 0 : rc;
@@ -605,11 +621,11 @@ fit_loaded(const struct chat *c, struct turns *t, size_t *ret_n,
 	if ((rc == -E2BIG || (rc == 0 && *ret_n > ctx)) && shift) {
 		rc = turns_fit(t, t->to, ctx - room_for_answer(c), &ids, ret_n,
 		    reterr);
+		tokenizer_forget_losses(c->eng->vocab);
 		if (rc >= 0)
 			rc = count_tokens(t, ret_n, reterr);
 		free(ids);
 	}
-	tokenizer_note_losses(c->eng->vocab);
 	if (rc < 0 || *ret_n <= ctx)
 		return MIN(rc, 0);
 	return err_set(reterr, ERR_USAGE, -E2BIG, "the conversation needs %zu "
@@ -687,9 +703,11 @@ chat_load(struct chat *c, const char *system, const struct chat_pair *pair,
 		history_remove(&loaded, 0, t.from);
 		history_take_turns(&c->h, &loaded);
 		begin_again(c);
+		note_losses(c);
 		end_change(c, (uint32_t)n);
 		note_system(c);
 	}
+	tokenizer_forget_losses(c->eng->vocab);
 	history_close(&loaded);
 	return rc;
 }

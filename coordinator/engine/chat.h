@@ -1,17 +1,18 @@
 /* coordinator/engine/chat.h - a conversation: turns in, answers out.
- * Owns: its decoder and its history.  Called by cmd/chat.c and its parts, and for
- * a first message by prompts and run --chat.  Does not depend on terminals or files.
+ * Owns: its decoder and its history.  Called by cmd/chat.c and its parts;
+ * chat_encode_first() by prompts and run --chat.  Does not depend on terminals.
  *
- * A conversation is a list of texts.  For each message the model's template writes
- * the whole of it anew; the stages keep the KV of the tokens that are the same as
- * before, up to the first that differs, and compute the rest.  So an answer is read
- * again by later turns as the tokenizer encodes its text, which is seldom not as it
- * was generated, and without the thoughts and blanks that the template leaves out.
+ * A conversation is a list of texts.  With each message the model's template
+ * writes all of it anew.  The stages keep the KV of its tokens up to the first
+ * that differs from what they hold, and compute the rest.  Ids are compared,
+ * not texts: an answer that the model spelled in another way than the tokenizer
+ * does is computed again from there on, so that a conversation and its saved
+ * copy go on alike.
  *
  * Turns can be taken back, dropped, saved and loaded.  The next message is then
  * read as in a new conversation with the turns that remain, to the bit; with
- * --temp 0 its answer is the same, too, unless the template writes the date: a
- * conversation has the time of its begin.  Other answers depend on the random
+ * --temp 0 its answer is the same, too, unless the template writes the time: a
+ * conversation keeps that of its begin.  Other answers depend on the random
  * state, which /undo does not take back. */
 #ifndef COORDINATOR_ENGINE_CHAT_H
 #define COORDINATOR_ENGINE_CHAT_H
@@ -48,8 +49,8 @@ struct chat_ops {
 	/* More of an answer: whole characters. */
 	int (*emit)(void *arg, const char *bytes, size_t nbytes,
 	    struct err *reterr);
-	/* More of the thoughts that the model has before it answers; NULL = they
-	 * are not shown. */
+	/* More of the thoughts that the model has before it answers; NULL =
+	 * they are not shown. */
 	int (*think)(void *arg, const char *bytes, size_t nbytes,
 	    struct err *reterr);
 	/* Does the user want the answer to end?  Called after each token, and
@@ -63,17 +64,17 @@ struct chat_ops {
 struct chat;
 
 /* Uses sequence 0 of eng, which is started.  system (NULL = none) must outlive
- * the chat.  When the context is full, --context-shift of eng's config drops the
- * oldest turns; without it the answer ends. */
+ * the chat.  When the context is full, --context-shift of eng's config drops
+ * the oldest turns; without it the answer ends. */
 int chat_open(struct engine *eng, const char *system,
     const struct chat_ops *ops, struct chat **ret, struct err *reterr);
 void chat_close(struct chat *c);
 
-/* One turn: the user's text, the model's answer; it is empty if the user ends it
- * while the text is read.  -E2BIG: the text does not fit into the rest of the
- * context; render_is_refusal(): the template refuses it.  Then nothing has changed.
- * -ECOMM: the reader was lost (coordinator/reader/reader.h), and the conversation
- * can go on. */
+/* One turn: the user's text, the model's answer; it is empty if the user ends
+ * it while the text is read.  -E2BIG: the text does not fit into the rest of
+ * the context; render_is_refusal(): the template refuses it.  Then nothing has
+ * changed. -ECOMM: the reader was lost (coordinator/reader/reader.h), and the
+ * conversation can go on. */
 int chat_turn(struct chat *c, const char *text, size_t nbytes,
     struct err *reterr);
 /* The next answer begins with this text, which is shown; "" = as usual. */

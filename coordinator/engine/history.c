@@ -1,4 +1,5 @@
-/* coordinator/engine/history.c - turns of a conversation, their tokens and KV. */
+/* coordinator/engine/history.c - turns of a conversation, their tokens and
+ * KV. */
 #include "history.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* coordinator/engine/history.h - the turns of a conversation: their texts, and the
- * tokens that the stages hold or get of it.
+/* coordinator/engine/history.h - the turns of a conversation: their texts, and
+ * the tokens that the stages hold or get of it.
  * Owns: texts and tokens; the KV of sequence 0.  Called by chat.c and turns.c.
  * Does not know templates, sampling or where an answer ends. */
 #ifndef COORDINATOR_ENGINE_HISTORY_H
@@ -17,8 +17,9 @@ struct history_turn {
 	size_t begun;		/* bytes of the answer that the user wrote */
 };
 
-/* ids are those of the last turn's rendering and of its answer.  When turns change,
- * they stay: they say what the stages hold, until history_render() compares. */
+/* ids are those of the last turn's rendering and of its answer.  When turns
+ * change, they stay: they say what the stages hold, until history_render()
+ * compares. */
 struct history {
 	struct engine *eng;
 	uint32_t *ids;		/* [cap] */
@@ -49,8 +50,8 @@ void history_take_turns(struct history *h, struct history *from);
 /* --- tokens --- */
 
 /* Replace the tokens by ids[n], n > 0: those of a rendering, behind which the
- * answer begins, and the tokens of `nanswer` more of it.  The stages keep those that
- * they hold up to the first that differs, as far as window layers allow;
+ * answer begins, and the tokens of `nanswer` more of it.  The stages keep those
+ * that they hold up to the first that differs, as far as window layers allow;
  * *ret_kept of them. */
 int history_render(struct history *h, const uint32_t *ids, uint32_t n,
     uint32_t nanswer, uint32_t *ret_kept, struct err *reterr);

@@ -1,4 +1,5 @@
-/* coordinator/engine/turns.c - a conversation as the model's template writes it. */
+/* coordinator/engine/turns.c - a conversation as the model's template writes
+ * it. */
 #include "turns.h"
 
 #include <errno.h>

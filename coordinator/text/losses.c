@@ -38,6 +38,21 @@ losses_add(struct losses *sum, const struct losses *more)
 	sum->marks += more->marks;
 }
 
+static uint64_t
+beyond(uint64_t all, uint64_t some)
+{
+	return all - MIN(all, some);
+}
+
+struct losses
+losses_beyond(const struct losses *all, const struct losses *some)
+{
+	return (struct losses){ .dropped = beyond(all->dropped, some->dropped),
+	    .unknown = beyond(all->unknown, some->unknown),
+	    .invalid = beyond(all->invalid, some->invalid),
+	    .marks = beyond(all->marks, some->marks), .first = all->first };
+}
+
 static void PRINTF_LIKE(3, 4)
 add_to_note(char *note, size_t len, const char *fmt, ...)
 {

@@ -226,6 +226,15 @@ tokenizer_forget_losses(const struct tokenizer *t)
 	*t->lost = (struct losses){ 0 };
 }
 
+struct losses
+tokenizer_take_losses(const struct tokenizer *t)
+{
+	const struct losses lost = *t->lost;
+
+	tokenizer_forget_losses(t);
+	return lost;
+}
+
 void
 tokenizer_note_losses(const struct tokenizer *t)
 {

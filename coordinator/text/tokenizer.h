@@ -79,6 +79,8 @@ size_t tokenizer_max_text(const struct tokenizer *t, uint32_t ntokens);
 /* Log one note on what encoding could not keep of the texts since the last
  * call: bytes without a token or that are not UTF-8, U+2581. */
 void tokenizer_note_losses(const struct tokenizer *t);
+/* The same counts, for a caller that has noted some of these texts before. */
+struct losses tokenizer_take_losses(const struct tokenizer *t);
 /* Drop the counts, of texts that are encoded again. */
 void tokenizer_forget_losses(const struct tokenizer *t);
 

@@ -236,6 +236,11 @@ refuses "a text longer than the context" "[$u,{\"role\":\"assistant\",
 refuses "a text of more bytes than the context holds" "[$u,
     {\"role\":\"assistant\",\"content\":\"$(seq -s ' ' 20000)\"}]" \
     'turn 1 is too long; the context of [0-9]+ tokens holds at most'
+printf 'In \xff the\nand\nor \xfe\xff\n' >"$T/in"
+talk -n 1
+check "bytes that are no text are noted once, with their message" equal \
+    "$(grep -o 'note: .*' "$ERR" | tr '\n' ';')" \
+    'note: 1 byte is not UTF-8;note: 2 bytes are not UTF-8;'
 mkfifo "$T/fifo"
 printf '/save %s/nul\0.json\n' "$T" >"$T/in"
 talk -q

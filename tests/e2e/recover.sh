@@ -141,17 +141,23 @@ fi
 
 # --- chat ---
 
+# With the counting template no prompt begins as the one before: each turn cuts back
+# what the stages hold.
 printf '%s\n' "In the beginning" "And the LORD said" >"$T/in"
-CHAT=(chat -m "$MODEL" --temp 0 -n $((N / 2)) --ctx 4096 --ignore-eos
-    "${THREE[@]}")
-INPUT=$T/in
-straddle "${CHAT[@]}"
-check "chat, undisturbed" is_success
-cp "$OUT" "$T/talk"
-lose "$OUT" $(($(size) - 1)) 9:1 "${CHAT[@]}"
-check "chat: exit 0, no process left" is_success
-check "chat: the same answers" cmp -s "$T/talk" "$OUT"
-check "chat: one loss" equal 1 "$(losses)"
+echo "{{ messages | length }}{% for m in messages %}{{ m.content }}" \
+    "{% endfor %}" >"$T/counts.jinja"
+for form in plain "$T/counts.jinja"; do
+	CHAT=(chat -m "$MODEL" --temp 0 -n $((N / 2)) --ctx 4096 --ignore-eos
+	    --chat-template "$form" "${THREE[@]}")
+	INPUT=$T/in
+	straddle "${CHAT[@]}"
+	check "chat, undisturbed: ${form##*/}" is_success
+	cp "$OUT" "$T/talk"
+	lose "$OUT" $(($(size) - 1)) 9:1 "${CHAT[@]}"
+	check "chat: exit 0, no process left: ${form##*/}" is_success
+	check "chat: the same answers: ${form##*/}" cmp -s "$T/talk" "$OUT"
+	check "chat: one loss: ${form##*/}" equal 1 "$(losses)"
+done
 INPUT=/dev/null
 
 # --- several sequences ---
