@@ -419,8 +419,12 @@ add_message(struct chat *c, const char *text, size_t nbytes,
 	t.begun = c->begun.bytes;
 	t.nbegun = c->begun.n;
 	if ((rc = check_message(c, nbytes, reterr)) < 0 ||
-	    (rc = encode_message(c, &t, &ids, &n, reterr)) < 0)
+	    (rc = encode_message(c, &t, &ids, &n, reterr)) < 0) {
+		if (render_is_refusal(rc) && rc != -E2BIG && t.nbegun > 0)
+			err_prefix(reterr, "an answer that begins with "
+			    "/prefill (alone, it takes that back)");
 		return rc;
+	}
 	c->st.dropped = t.from;
 	history_remove(h, 0, t.from);
 	if (t.from > 0)

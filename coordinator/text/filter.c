@@ -250,18 +250,14 @@ begin_message(struct chat_filter *f)
 {
 	f->in_header = 0;
 	f->is_shown = memmem(f->header, f->nheader, "final", 5) != NULL;
-	if (f->is_shown && !f->answered)
-		f->thoughts = f->header_at;
 	if (!f->is_shown)
 		begin_thoughts(f);
-	f->answered |= f->is_shown;
 }
 
 static void
 take_in_channels(struct chat_filter *f, uint32_t id, const char *bytes,
     size_t n, struct filter_out *out)
 {
-	const uint32_t at = f->ntok++;
 	size_t i;
 
 	if ((int32_t)id == f->message) {
@@ -270,7 +266,6 @@ take_in_channels(struct chat_filter *f, uint32_t id, const char *bytes,
 	    (int32_t)id == f->channel) {
 		f->in_header = 1;
 		f->nheader = 0;
-		f->header_at = at;
 	} else if (f->in_header) {
 		n = MIN(n, sizeof(f->header) - f->nheader);
 		memcpy(f->header + f->nheader, bytes, n);
@@ -318,7 +313,7 @@ chat_filter_init(struct chat_filter *f, const struct tokenizer *t,
 		init_channels(f, t);
 		if (begun != NULL) {
 			f->in_header = 0;
-			f->is_shown = f->answered = 1;
+			f->is_shown = 1;
 		}
 	}
 	if (*m->end == '\0')

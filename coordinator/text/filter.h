@@ -48,12 +48,6 @@ struct chat_filter {
 	int32_t channel, message, start;
 	int in_header;
 	int is_shown;		/* the current message */
-	int answered;		/* a shown message has begun */
-	uint32_t ntok;		/* tokens seen so far */
-	uint32_t header_at;	/* index of the header's last marker */
-	uint32_t thoughts;	/* tokens in front of the first shown message's
-				 * <|channel|>; 0 = none, or no shown message
-				 * has begun */
 	size_t nheader;
 	char header[64];
 };

@@ -462,6 +462,28 @@ START_TEST(the_user_begins_an_answer)
 }
 END_TEST
 
+/* The template does not write it as it is. */
+START_TEST(an_answer_that_cannot_be_left_open_is_refused)
+{
+	struct err e = { 0 };
+
+	open_template(0, "{% for m in messages %}<|start|>{{ m.role }}"
+	    "<|message|>{{ m.content | upper if m.role == 'assistant' else "
+	    "m.content }}<|end|>{% endfor %}{% if add_generation_prompt %}"
+	    "<|start|>assistant<|message|>{% endif %}");
+	t_ok(chat_begin_answer(chat, "one", 3, &e), &e);
+	ck_assert_int_lt(chat_turn(chat, "hi", 2, &e), 0);
+	ck_assert_int_eq(e.kind, ERR_USAGE);
+	ck_assert_ptr_nonnull(strstr(e.msg, "begins with /prefill"));
+	ck_assert_uint_eq(chat_stats(chat)->turns, 0);
+	t_ok(chat_begin_answer(chat, "", 0, &e), &e);
+	run_turn("one<|return|>", "one");
+	run_turn("two<|return|>", "two");
+	expect_held(ASKS "ONE<|end|>" ASKS "two");
+	close_chat();
+}
+END_TEST
+
 START_TEST(a_template_refuses_a_message_and_nothing_changes)
 {
 	struct err e = { 0 };
@@ -718,6 +740,7 @@ main(void)
 		a_template_may_keep_thoughts,
 		a_prompt_need_not_begin_as_the_one_before,
 		the_user_begins_an_answer,
+		an_answer_that_cannot_be_left_open_is_refused,
 		a_template_refuses_a_message_and_nothing_changes,
 		a_turn_is_taken_back,
 		what_remains_of_dropped_turns_is_a_new_conversation,
