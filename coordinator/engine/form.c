@@ -641,9 +641,11 @@ add_arg(json_t *args, const char *arg, struct err *reterr)
 	char name[64];
 	json_t *v;
 
-	if (eq == NULL || eq == arg || (size_t)(eq - arg) >= sizeof(name))
+	if (eq == NULL || eq == arg)
 		return refuse_arg(arg, "give NAME=JSON, such as "
 		    "enable_thinking=false", reterr);
+	if ((size_t)(eq - arg) >= sizeof(name))
+		return refuse_arg(arg, "the name has 64 bytes or more", reterr);
 	if (is_reserved(arg, (size_t)(eq - arg)))
 		return refuse_arg(arg, "the conversation itself sets this "
 		    "variable", reterr);

@@ -104,7 +104,8 @@ toy.equal("a file", asked, plain)
 asked, _ = count(TURNS, "-p", "hi", "--chat-template", "t.jinja", "--template-arg", "loud=true")
 toy.equal("its argument", asked, plain + 4)
 for arg, words in (("messages=[]", "the conversation itself"), ("bos_token=1", "itself"),
-                   ("loud", "NAME=JSON"), ("loud={", "no JSON"), ("=1", "NAME=JSON")):
+                   ("loud", "NAME=JSON"), ("loud={", "no JSON"), ("=1", "NAME=JSON"),
+                   ("n" * 64 + "=1", "64 bytes")):
     got = toy.straddle("run", "-m", "m.gguf", "-s", "cpu", "--chat", "-n", "0", "-p", "hi",
                        "--template-arg", arg)
     toy.check("--template-arg %s is refused" % arg, got.rc == 2 and words in got.err, got)
