@@ -269,6 +269,8 @@ check_refusal "a device that cannot be opened" 1 \
     'aclrtSetDevice failed with 507033, .*' "${NO[@]}"
 on 910B
 check_success "the second device" "${NO[@]},port=1"
+check_success "two cards" "${ARGS[@]}" -s ascend -s ascend,port=1
+check "two cards: the same text" equal "$(cat "$OUT")" "$text"
 check_success "devices" devices --json
 check "what is missing on this machine is named" "$PYTHON" - "$OUT" <<-'END'
 	import json, sys
