@@ -120,7 +120,7 @@ static const struct help {
 .about =
 "Shows each kind of device: found or not and why, its limits and how they\n"
 "are known, and which operations it supports for which types. With --verify,\n"
-"also whether its results are right.\n",
+"also whether its results are right, and what was tried earlier is tried anew.\n",
 .note =
 "This command opens no model and starts no session: of the common options,\n"
 "only -v, -q, --user and --coordinator-cap have an effect.\n",

@@ -104,6 +104,7 @@ user_begin(struct err *reterr)
 		return err_nomem(reterr, "the environment of user %s",
 		    user.name);
 	/* Root's folders, which come before HOME. */
+	unsetenv("XDG_CACHE_HOME");
 	unsetenv("XDG_STATE_HOME");
 	unsetenv("XDG_RUNTIME_DIR");
 	return 0;

@@ -134,7 +134,9 @@ copied_rows_bytes(uint32_t batch_rows, uint32_t n_embd, uint32_t head_rows,
 enum {
 	STATUS_PASSES = 13,	/* classes of rows: 1, 2, 3-4, ... 2049-4096 */
 	DEVICE_MEMO_BYTES = 256,
-	DEVICE_CHOICE_BYTES = 128
+	DEVICE_CHOICE_BYTES = 128,
+	DEVICE_KEY_BYTES = 2048,
+	DEVICE_VERDICT_BYTES = 256
 };
 
 /* What a device chose when it was probed.  Every worker of every session on it is
@@ -143,6 +145,14 @@ struct device_choice {
 	uint32_t is_made;		/* 0 = it was not probed */
 	uint32_t layout;		/* enum weight_layout */
 	uint8_t of_device[DEVICE_CHOICE_BYTES];	/* in its own format */
+};
+
+/* What a device found out by trying, which the coordinator keeps in a file for later
+ * probes.  key: lines "name=value\n", all that the rest depends on; "" = there is
+ * nothing to keep. */
+struct device_verdict {
+	char key[DEVICE_KEY_BYTES];
+	uint8_t of_device[DEVICE_VERDICT_BYTES];	/* in its own format */
 };
 
 struct stage_status {

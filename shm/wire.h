@@ -28,7 +28,8 @@
  * or, instead of WIRE_CONFINE:
  *   WIRE_PROBE                 ->
  *                              <-        WIRE_TRAITS, WIRE_LIMIT*,
- *                                        WIRE_CHECK*, WIRE_SUPPORT*, leaves
+ *                                        WIRE_CHECK*, WIRE_VERDICT if any,
+ *                                        WIRE_SUPPORT*, leaves
  *   WIRE_VERIFY                ->        opens its device, tests it
  *                              <-        WIRE_VERIFIED* (one per operation and
  *                                        type), leaves
@@ -40,7 +41,7 @@
 #include "layout.h"
 #include "mem.h"
 
-#define WIRE_VERSION	10u
+#define WIRE_VERSION	11u
 
 enum wire_type {
 	WIRE_START = 1, WIRE_MODEL, WIRE_EXTENTS, WIRE_FILE, WIRE_RINGS,
@@ -48,7 +49,7 @@ enum wire_type {
 	WIRE_DRILL, WIRE_CONFINE, WIRE_VERIFY, WIRE_SHARE,
 	WIRE_HELLO = 64, WIRE_READY, WIRE_STATS, WIRE_PLACED, WIRE_LIMIT,
 	WIRE_SUPPORT, WIRE_END, WIRE_ERROR, WIRE_RENEWED,
-	WIRE_CHECK, WIRE_TRAITS, WIRE_VERIFIED
+	WIRE_CHECK, WIRE_TRAITS, WIRE_VERIFIED, WIRE_VERDICT
 };
 
 /* First, where sessions share a worker: how many, with the first one.  fds: the
@@ -207,6 +208,17 @@ struct wire_traits {
 	uint32_t ascend_has_memory, ascend_cut_k, ascend_has_slots;
 	uint32_t ascend_workspace_percent;
 	uint64_t ascend_granule_bytes, ascend_workspace_bytes;
+};
+
+/* WIRE_PROBE: nothing, or the struct device_verdict of an earlier probe.  fds:
+ * none. */
+
+/* What was tried, if it is worth keeping. */
+struct wire_verdict {
+	uint32_t is_kept;	/* 1 = the one that came with WIRE_PROBE */
+	uint32_t pad;
+	char why[160];		/* it was not taken, or "" */
+	struct device_verdict verdict;
 };
 
 struct wire_limit {

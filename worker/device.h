@@ -33,7 +33,7 @@
 #include "shm/layout.h"
 #include "shm/mem.h"
 
-#define DEVICE_VERSION	6u
+#define DEVICE_VERSION	7u
 
 /* A limit of the device: queried or measured, never a constant. */
 struct device_limit {
@@ -66,6 +66,11 @@ struct device_probe {
 	/* The layout of weights, where it is not the kind's, and whatever else
 	 * must be the same in all sessions; is_made = 0: nothing. */
 	struct device_choice choice;
+	/* What was tried, for later probes; is_kept: device_conf.verdict was
+	 * right, else why not, if there was one. */
+	struct device_verdict verdict;
+	int verdict_is_kept;
+	char verdict_why[160];
 };
 
 /* Append a limit; known = 0: value is ignored.  Keeps the pointer name. */
@@ -93,6 +98,9 @@ struct device_conf {
 					 * on the host is an error */
 	/* Of the probe; with is_made = 0 it found nothing to choose. */
 	struct device_choice choice;
+	/* In probe(): of an earlier one, or NULL.  It may be of another machine,
+	 * or anything. */
+	const struct device_verdict *verdict;
 	int own_cores;			/* each thread has a core that no other
 					 * session uses */
 	/* Notes for the next worker of this session, should this one be lost:

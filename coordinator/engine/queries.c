@@ -7,6 +7,7 @@
 #include <bsd/string.h>
 
 #include "impl.h"
+#include "coordinator/session/device_cache.h"
 
 /* 0 = not an answer that anyone asks for. */
 static size_t
@@ -67,10 +68,30 @@ query_end_texts(uint32_t type, void *answer)
 	}
 }
 
-/* Ask, and pass on the answers until WIRE_END. */
+/* What the device tried, as one more check. */
+static void
+pass_verdict(const struct session *s, const struct chan_msg *m, query_fn *fn,
+    void *arg)
+{
+	const struct session_conf *sc = s->plan->conf;
+	struct wire_check wc = { .ok = 1 };
+	struct wire_verdict wv;
+
+	if (m->nbytes != sizeof(wv))
+		return;
+	memcpy(&wv, m->buf, sizeof(wv));
+	END(wv.why);
+	_Static_assert(sizeof(wc.text) >= DEVICE_CACHE_TEXT, "its text");
+	strlcpy(wc.what, "trials", sizeof(wc.what));
+	device_cache_note(sc->device, sc->port, &wv, wc.text);
+	fn(arg, WIRE_CHECK, &wc);
+}
+
+/* Ask, with what is known already (n bytes), and pass on the answers until
+ * WIRE_END. */
 static int
-ask(struct session *s, uint32_t question, query_fn *fn, void *arg,
-    struct err *reterr)
+ask(struct session *s, uint32_t question, const void *known, size_t n,
+    query_fn *fn, void *arg, struct err *reterr)
 {
 	struct chan_msg *m = malloc(sizeof(*m));
 	int rc;
@@ -78,10 +99,13 @@ ask(struct session *s, uint32_t question, query_fn *fn, void *arg,
 	if (m == NULL)
 		return err_nomem(reterr, "a message of session %s",
 		    s->plan->conf->name);
-	rc = session_send(s, question, NULL, 0, NULL, 0, reterr);
+	rc = session_send(s, question, known, n, NULL, 0, reterr);
 	while (rc == 0 && (rc = session_recv_answer(s, m, reterr)) == 0 &&
 	    m->type != WIRE_END)
-		if (m->nbytes > 0 && m->nbytes == answer_bytes(m->type)) {
+		if (m->type == WIRE_VERDICT) {
+			pass_verdict(s, m, fn, arg);
+		} else if (m->nbytes > 0 &&
+		    m->nbytes == answer_bytes(m->type)) {
 			query_end_texts(m->type, m->buf);
 			fn(arg, m->type, m->buf);
 		}
@@ -101,7 +125,7 @@ query_placement(const struct engine *eng, unsigned i, query_fn *fn,
 		return rc;
 	if ((rc = session_send_confine(&s, 0, reterr)) == 0 &&
 	    (rc = session_send_model(&s, &eng->plan, reterr)) == 0)
-		rc = ask(&s, WIRE_EXPLAIN, fn, arg, reterr);
+		rc = ask(&s, WIRE_EXPLAIN, NULL, 0, fn, arg, reterr);
 	session_close(&s);
 	return rc;
 }
@@ -128,7 +152,9 @@ ask_of_kind(const struct conf *c, const char *kind, uint32_t question,
 {
 	struct session_conf sc = session_like(c, kind);
 	struct plan_session ps = plan_empty_session(&sc, 1);
+	struct device_verdict v;
 	struct session s;
+	size_t n = 0;
 	int rc;
 
 	/* The question is about the kind, not about where a session runs. */
@@ -138,7 +164,11 @@ ask_of_kind(const struct conf *c, const char *kind, uint32_t question,
 	strlcpy(sc.name, kind, sizeof(sc.name));
 	if ((rc = session_probe(&ps, c, NULL, -1, &s, reterr)) < 0)
 		return rc;
-	rc = ask(&s, question, fn, arg, reterr);
+	/* A verification trusts nothing that was found out earlier. */
+	if (question == WIRE_PROBE && !c->verify &&
+	    device_cache_read(sc.device, sc.port, &v))
+		n = sizeof(v);
+	rc = ask(&s, question, &v, n, fn, arg, reterr);
 	session_close(&s);
 	return rc;
 }

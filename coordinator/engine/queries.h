@@ -19,7 +19,8 @@ int query_placement(const struct engine *eng, unsigned i, query_fn *fn,
 
 /* Limits, checks and supported operations of a device of this kind, with the
  * settings of c's first session of the kind: WIRE_LIMIT, WIRE_CHECK,
- * WIRE_SUPPORT.  -ENODEV: not compiled into this build. */
+ * WIRE_SUPPORT.  What an earlier probe tried is not tried again, except with
+ * c->verify.  -ENODEV: not compiled into this build. */
 int query_device(const struct conf *c, const char *kind, query_fn *fn,
     void *arg, struct err *reterr);
 

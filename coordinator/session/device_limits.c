@@ -7,6 +7,7 @@
 #include <bsd/string.h>
 
 #include "config/devices.h"
+#include "device_cache.h"
 #include "session.h"
 
 /* More than any device charges when it is opened. */
@@ -105,6 +106,20 @@ store_traits(const struct session_conf *sc, const struct chan_msg *m,
 	return 0;
 }
 
+/* What the device tried: kept for the next start. */
+static void
+keep_verdict(const struct session_conf *sc, const struct chan_msg *m)
+{
+	struct wire_verdict wv;
+	char text[DEVICE_CACHE_TEXT];
+
+	if (m->nbytes != sizeof(wv))
+		return;
+	memcpy(&wv, m->buf, sizeof(wv));
+	wv.why[sizeof(wv.why) - 1] = '\0';
+	device_cache_note(sc->device, sc->port, &wv, text);
+}
+
 static int
 recv_limits(struct session *s, struct chan_msg *m,
     const struct session_conf *sc, struct plan_limits *ret, struct err *reterr)
@@ -117,6 +132,8 @@ recv_limits(struct session *s, struct chan_msg *m,
 		if (m->type == WIRE_TRAITS &&
 		    (rc = store_traits(sc, m, ret, reterr)) < 0)
 			break;
+		if (m->type == WIRE_VERDICT)
+			keep_verdict(sc, m);
 		if (m->type != WIRE_LIMIT || m->nbytes != sizeof(wl))
 			continue;
 		memcpy(&wl, m->buf, sizeof(wl));
@@ -134,13 +151,16 @@ probe(const struct conf *c, const struct session_conf *sc,
 {
 	struct plan_session ps = plan_empty_session(sc, 1);
 	struct chan_msg *m = malloc(sizeof(*m));
+	struct device_verdict v;
 	struct session s;
+	uint32_t n;
 	int rc;
 
 	if (m == NULL)
 		return err_nomem(reterr, "a message of session %s", sc->name);
+	n = device_cache_read(sc->device, sc->port, &v) ? sizeof(v) : 0;
 	if ((rc = session_probe(&ps, c, NULL, -1, &s, reterr)) == 0) {
-		if ((rc = session_send(&s, WIRE_PROBE, NULL, 0, NULL, 0,
+		if ((rc = session_send(&s, WIRE_PROBE, &v, n, NULL, 0,
 		    reterr)) == 0)
 			rc = recv_limits(&s, m, sc, ret, reterr);
 		session_close(&s);

@@ -11,6 +11,7 @@
 
 #include "config/log.h"
 #include "config/words.h"
+#include "device_cache.h"
 #include "shm/event.h"
 
 #define SEND_NS		UINT64_C(10000000000)
@@ -35,6 +36,7 @@ void
 session_set_state(struct session *s, enum session_state state,
     const char *reason)
 {
+	const int is_opening = s->state < SESSION_READY;
 	struct session *t;
 	unsigned i;
 
@@ -43,6 +45,8 @@ session_set_state(struct session *s, enum session_state state,
 	enter_state(s, state, reason);
 	if (state != SESSION_FAILED)
 		return;
+	device_cache_forget(s->plan->conf->device, s->plan->conf->port,
+	    is_opening);
 	for (i = 0; i < s->proc->n; i++)
 		if ((t = s->proc->of[i])->state != SESSION_FAILED)
 			enter_state(t, SESSION_FAILED, "it shares the worker "

@@ -19,6 +19,7 @@ on()
 	shift
 	for switch; do STRADDLE_ASCEND=$STRADDLE_ASCEND,$switch; done
 	true >"$T/report"
+	rm -rf "$T/.cache"	# the switches are not part of what a verdict is of
 }
 
 hash_of() { sed -n 's/^hash of the last logits: //p' "$ERR"; }

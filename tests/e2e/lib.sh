@@ -34,6 +34,7 @@ RC=0 GROUP=0 COMMAND=none
 
 T=$(mktemp -d "${TMPDIR:-/tmp}/straddle-e2e.XXXXXX")
 export HOME=$T		# no user's settings
+unset XDG_CACHE_HOME
 OUT=$T/out ERR=$T/err
 true >"$OUT" 2>"$ERR"
 exec 2>"$T/shell"	# bash reports jobs that the tests kill on purpose

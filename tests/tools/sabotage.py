@@ -614,6 +614,50 @@ row("ascend: a process that hangs is waited for", "worker/ascend/attempt.c",
     "event_now_ns() - since_ns > stall_ns)",
     "event_now_ns() - since_ns > 400 * stall_ns)",
     "unit/ascend_attempt")
+row("ascend: a verdict of another machine is taken",
+    "worker/ascend/verdict.c",
+    "	if (strcmp(v->key, key) != 0) {", "	if (v->key[0] == '\\0') {",
+    "unit/ascend_verdict")
+row("ascend: a verdict out of bounds is taken", "worker/ascend/verdict.c",
+    "	if (!choice_is_sound(got) ||", "	if (choice_is_sound(got) < 0 ||",
+    "unit/ascend_verdict")
+row("ascend: a key that is cut off", "worker/ascend/verdict.c",
+    "	if (strlen(ret) >= DEVICE_KEY_BYTES - 1)",
+    "	if (strlen(ret) >= DEVICE_KEY_BYTES)",
+    "unit/ascend_verdict")
+row("ascend: a kept verdict is tried again", "worker/ascend/probe.c",
+    "	if (known != NULL && key[0] != '\\0' &&",
+    "	if (known == NULL && key[0] != '\\0' &&",
+    "e2e/device_cache.sh")
+row("device cache: a damaged file", "coordinator/session/device_cache.c",
+    "	if (r.sum != sum_of(&r, offsetof(struct device_record, sum)))",
+    "	if (r.sum == 0)",
+    "unit/device_cache")
+row("device cache: a file that others can write",
+    "coordinator/session/device_cache.c",
+    "	    st.st_uid != getuid() || (st.st_mode & 022) != 0)\n"
+    "		return \"it is not a file",
+    "	    st.st_uid != getuid())\n"
+    "		return \"it is not a file",
+    "unit/device_cache")
+row("device cache: a folder that others can write",
+    "coordinator/session/device_cache.c",
+    "	    (is_private && (st.st_mode & 022) != 0))) {", "	    0)) {",
+    "unit/device_cache")
+row("device cache: a port is a path", "coordinator/session/device_cache.c",
+    "		if (isalnum((unsigned char)*p) || *p == '_')",
+    "		if (*p != ' ')",
+    "unit/device_cache")
+row("device cache: a failed session keeps its verdict",
+    "coordinator/session/session.c",
+    "	device_cache_forget(s->plan->conf->device, s->plan->conf->port,\n"
+    "	    is_opening);",
+    "	(void)is_opening;",
+    "e2e/device_cache.sh")
+row("device cache: devices --verify trusts it", "coordinator/engine/queries.c",
+    "	if (question == WIRE_PROBE && !c->verify &&",
+    "	if (question == WIRE_PROBE &&",
+    "e2e/device_cache.sh")
 row("ascend: workspace is not limited", "worker/ascend/product.c",
     "	return !p->is_limited || c->ws_bytes <= most ? 0",
     "	return p->is_limited || c->ws_bytes <= most ? 0",

@@ -349,6 +349,8 @@ START_TEST(a_confinement_out_of_order_is_refused)
 	ck_assert(is_refused(order_probe(&w, &err)));
 	ck_assert(is_refused(order_verify(&w, &err)));
 	w.is_confined = 0;
+	receive(&wc, sizeof(wc), NULL, 0, 0);		/* no verdict */
+	ck_assert(is_refused(order_probe(&w, &err)));
 	receive(&wc, sizeof(wc) - 1, NULL, 0, 0);
 	ck_assert(is_refused(order_confine(&w, &err)));
 	receive(&wc, sizeof(wc), NULL, 0, 1);

@@ -14,9 +14,7 @@
 
 #define SET_ENV	"source set_env.sh of the CANN toolkit (usually " \
 		"/usr/local/Ascend/ascend-toolkit/set_env.sh)"
-#define DRIVER_VERSION	"/usr/local/Ascend/driver/version.info"
-/* Where the binaries of operators are, one folder for each series. */
-#define KERNELS	"built-in/op_impl/ai_core/tbe/kernel/config"
+#define KERNELS	BOARD_KERNELS "/config"
 
 void
 board_add(struct device_probe *p, const char *what, int ok, const char *fmt,
@@ -107,9 +105,9 @@ check_driver(const char *root, struct device_probe *p)
 	FILE *fp;
 	int found = 0;
 
-	snprintf(path, sizeof(path), "%s" DRIVER_VERSION, root);
+	snprintf(path, sizeof(path), "%s" BOARD_DRIVER, root);
 	if ((fp = fopen(path, "re")) == NULL) {
-		board_add(p, "driver", 0, DRIVER_VERSION ": %s: install the "
+		board_add(p, "driver", 0, BOARD_DRIVER ": %s: install the "
 		    "driver and firmware of the processor", strerror(errno));
 		return;
 	}
@@ -117,7 +115,7 @@ check_driver(const char *root, struct device_probe *p)
 		found = strncasecmp(line, "version=", 8) == 0;
 	fclose(fp);
 	line[strcspn(line, "\r\n")] = '\0';
-	board_add(p, "driver", found, "%s%.60s", found ? "" : DRIVER_VERSION
+	board_add(p, "driver", found, "%s%.60s", found ? "" : BOARD_DRIVER
 	    " names no version: install the driver again", found ? line + 8 :
 	    "");
 }

@@ -7,6 +7,11 @@
 #include "lib.h"
 #include "worker/device.h"
 
+/* Where the driver tells its version, and where the package of operators has its
+ * binaries, one folder for each series of processors. */
+#define BOARD_DRIVER	"/usr/local/Ascend/driver/version.info"
+#define BOARD_KERNELS	"built-in/op_impl/ai_core/tbe/kernel"
+
 /* Add checks of the environment, the driver and the nodes below root ("" = this
  * machine).  soc: "Ascend310B1", or "" where no library could be asked: then the
  * package of operators is not looked for. */

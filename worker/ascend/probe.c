@@ -10,6 +10,7 @@
 #include "ascend.h"
 #include "board.h"
 #include "trial.h"
+#include "verdict.h"
 
 const char *
 acl_without_session(const char *session, const char *msg)
@@ -91,11 +92,18 @@ add_limits(const struct acl_session *s, struct device_probe *ret)
 	    plan.granule_bytes : ACL_ALIGN, from);
 }
 
+static const char *
+root_folder(void)
+{
+	const char *root = secure_getenv("STRADDLE_ASCEND_ROOT");
+
+	return root != NULL ? root : "";
+}
+
 static void
 add_checks(const struct acl_session *s, const struct err *e,
     struct device_probe *ret)
 {
-	const char *root = secure_getenv("STRADDLE_ASCEND_ROOT");
 	const struct acl_lib *l = s->src.lib;
 
 	if (l == NULL) {
@@ -109,7 +117,7 @@ add_checks(const struct acl_session *s, const struct err *e,
 		    "%u split libraries: " ACL_OPS_NN " and others" :
 		    "%u library, of an older release: " ACL_OPS, l->nops);
 	}
-	board_check(root != NULL ? root : "", s->machine.soc,
+	board_check(root_folder(), s->machine.soc,
 	    s->src.device, ret);
 	if (s->is_set)
 		board_add(ret, "run mode", 1, s->machine.is_rc ? "RC: the "
@@ -144,11 +152,35 @@ tell_products(const struct acl_choice *c, const char *groups_reason,
 		    '\0' ? "; Q4_0 not: " : "", groups_reason);
 }
 
+/* Take the ways of an earlier probe, or try all.  Not kept are trials that found
+ * nothing, which a remedy would change, and those that ended early. */
+static int
+find_ways(struct acl_session *s, const struct device_verdict *known,
+    struct acl_notes *notes, struct acl_choice *c,
+    char groups_reason[ACL_REASON], struct device_probe *ret)
+{
+	char key[DEVICE_KEY_BYTES];
+	int rc;
+
+	acl_verdict_key(s, root_folder(), key);
+	if (known != NULL && key[0] != '\0' && acl_verdict_take(known, key,
+	    s->src.lib, c, groups_reason, ret->verdict_why,
+	    sizeof(ret->verdict_why))) {
+		ret->verdict = *known;
+		ret->verdict_is_kept = 1;
+		return 0;
+	}
+	if ((rc = acl_choose(s, notes, c, groups_reason)) == 0 &&
+	    c->form[ASCEND_HALF].way != ACL_WAY_NONE && !notes->is_late)
+		acl_verdict_fill(c, groups_reason, key, &ret->verdict);
+	return rc;
+}
+
 /* How does the processor multiply?  Without a way nothing needs room in its
  * memory. */
 static int
-choose(struct acl_session *s, struct acl_notes *notes,
-    struct device_probe *ret)
+choose(struct acl_session *s, const struct device_verdict *known,
+    struct acl_notes *notes, struct device_probe *ret)
 {
 	struct acl_choice c = { .magic = ACL_CHOICE };
 	struct acl_pool_plan plan = { .cap_bytes = 64 * MIB,
@@ -168,7 +200,7 @@ choose(struct acl_session *s, struct acl_notes *notes,
 		c.strategy = (uint8_t)plan.strategy;
 		c.chip.granule_bytes = plan.granule_bytes;
 		c.chip.has_slots = plan.strategy == ACL_POOL_SLOTS;
-		rc = acl_choose(s, notes, &c, groups_reason);
+		rc = find_ways(s, known, notes, &c, groups_reason, ret);
 	}
 	_Static_assert(sizeof(c) <= DEVICE_CHOICE_BYTES, "a device's choice");
 	ret->choice.is_made = 1;
@@ -212,7 +244,7 @@ probe_here(void *arg, struct acl_notes *notes, void *result,
 		device_add_limit(ret, "library_bytes", 1, ALIGN_UP(after >
 		    before ? after - before : 0, STEP_BYTES) + STEP_BYTES,
 		    "growth of a worker that opens it");
-	rc = choose(&s, notes, ret);
+	rc = choose(&s, dc->verdict, notes, ret);
 	acl_session_close(&s);
 	return rc;
 }

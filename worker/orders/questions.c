@@ -81,11 +81,18 @@ order_explain(struct worker *w, struct err *reterr)
 int
 order_probe(struct worker *w, struct err *reterr)
 {
-	const struct device_conf dc = stage_device_conf(&w->sc);
+	struct device_conf dc = stage_device_conf(&w->sc);
+	struct device_verdict v;
 
 	/* A confined worker cannot open the device. */
 	if (w->sc.dev == NULL || w->is_confined)
 		return order_refuse(w, reterr);
+	if (w->msg.nbytes > 0) {
+		if (order_payload(w, &v, sizeof(v), 0, reterr) < 0)
+			return order_refuse(w, reterr);
+		v.key[sizeof(v.key) - 1] = '\0';
+		dc.verdict = &v;
+	}
 	return probe_device(&w->chan, w->sc.dev, &dc, reterr);
 }
 

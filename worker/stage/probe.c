@@ -11,6 +11,19 @@
 #include "report.h"
 #include "selftest.h"
 
+static int
+report_verdict(struct chan *c, const struct device_probe *p,
+    struct err *reterr)
+{
+	struct wire_verdict wv = { .is_kept = (uint32_t)p->verdict_is_kept,
+	    .verdict = p->verdict };
+
+	if (p->verdict.key[0] == '\0')
+		return 0;
+	strlcpy(wv.why, p->verdict_why, sizeof(wv.why));
+	return report(c, WIRE_VERDICT, &wv, sizeof(wv), reterr);
+}
+
 /* Report whether the device runs an op whose weight has this type. */
 static int
 report_support(struct chan *c, const struct device_ops *dev,
@@ -78,7 +91,7 @@ probe_device(struct chan *c, const struct device_ops *dev,
 {
 	struct wire_traits wt = {
 	    .copies_rows = (uint32_t)dev->copies_rows };
-	struct device_probe p;
+	struct device_probe p = { 0 };
 	struct wire_limit wl;
 	unsigned i;
 	int rc;
@@ -117,6 +130,7 @@ probe_device(struct chan *c, const struct device_ops *dev,
 			return rc;
 	}
 	if ((rc = report_checks(c, &p, reterr)) < 0 ||
+	    (rc = report_verdict(c, &p, reterr)) < 0 ||
 	    (rc = report_supports(c, dev, reterr)) < 0)
 		return rc;
 	return report(c, WIRE_END, NULL, 0, reterr);

@@ -8,8 +8,8 @@
 #include "worker/device.h"
 
 /* WIRE_TRAITS; WIRE_LIMIT per limit (the first one, "found", has the reason in
- * `from`); WIRE_CHECK per requirement on the machine; WIRE_SUPPORT per
- * operation and weight type; WIRE_END. */
+ * `from`); WIRE_CHECK per requirement on the machine; WIRE_VERDICT if there is one
+ * to keep; WIRE_SUPPORT per operation and weight type; WIRE_END. */
 int probe_device(struct chan *c, const struct device_ops *dev,
     const struct device_conf *dc, struct err *reterr);
 

@@ -1,0 +1,272 @@
+/* tests/unit/ascend_verdict.c - what an earlier probe tried, which may be of another
+ * machine, or anything. */
+#include "tests/support/ascend.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <bsd/string.h>
+
+#include "worker/ascend/verdict.h"
+
+#define HAS(text, part) \
+	ck_assert_msg(strstr((text), (part)) != NULL, "\"%s\" without \"%s\"", \
+	    (text), (part))
+
+static struct acl_session s;
+static char key[DEVICE_KEY_BYTES], why[160], groups_reason[ACL_REASON];
+
+static void
+begin(void)
+{
+	struct err e = { 0 };
+
+	t_ok(acl_session_open("npu0", 0, &s, &e), &e);
+	acl_verdict_key(&s, t_tmpdir(), key);
+	ck_assert_uint_gt(strlen(key), 0);
+}
+
+static struct acl_choice
+some_choice(void)
+{
+	struct acl_choice c = { .magic = ACL_CHOICE, .chip = { .groups = 1,
+	    .workspace_bytes = 2 * MIB, .workspace_percent = 130 },
+	    .reason = "a reason" };
+
+	c.form[ASCEND_HALF] = (struct acl_form){ ACL_WAY_MATMUL, ACL_FLOAT, 3,
+	    0, { 1, 8, ASCEND_ROWS } };
+	c.form[ASCEND_INT8] = (struct acl_form){ ACL_WAY_GROUPS, ACL_FLOAT16,
+	    1, 0, { ASCEND_FEW_ROWS } };
+	return c;
+}
+
+static int
+take(const struct acl_choice *c, struct acl_choice *ret)
+{
+	struct device_verdict v;
+
+	acl_verdict_fill(c, "another", key, &v);
+	why[0] = '\0';
+	return acl_verdict_take(&v, key, s.src.lib, ret, groups_reason, why,
+	    sizeof(why));
+}
+
+/* --- what is taken --- */
+
+static void
+take_own(void)
+{
+	struct acl_choice want = some_choice(), got = { .strategy =
+	    ACL_POOL_SLOTS, .chip = { .has_slots = 1, .granule_bytes = 7 } };
+
+	begin();
+	ck_assert_int_eq(take(&want, &got), 1);
+	ck_assert_mem_eq(got.form, want.form, sizeof(got.form));
+	ck_assert_uint_eq(got.chip.workspace_bytes, 2 * MIB);
+	ck_assert_uint_eq(got.chip.workspace_percent, 130);
+	ck_assert_uint_eq(got.chip.groups, 1);
+	ck_assert_str_eq(got.reason, "a reason");
+	ck_assert_str_eq(groups_reason, "another");
+	/* Of this probe. */
+	ck_assert_uint_eq(got.strategy, ACL_POOL_SLOTS);
+	ck_assert_uint_eq(got.chip.has_slots, 1);
+	ck_assert_uint_eq(got.chip.granule_bytes, 7);
+	acl_session_close(&s);
+}
+
+START_TEST(the_ways_are_taken_and_nothing_else)
+{
+	as_run_bare("", AS_OLD, take_own);
+}
+END_TEST
+
+#define REFUSED(change)	do {						\
+	struct acl_choice c = some_choice(), before = { .strategy = 1 },\
+	    got = before;						\
+									\
+	change;								\
+	ck_assert_msg(!take(&c, &got), #change);			\
+	ck_assert_str_eq(why, "it is out of bounds");			\
+	ck_assert_mem_eq(&got, &before, sizeof(got));			\
+} while (0)
+
+static void
+refuse_unsound(void)
+{
+	begin();
+	REFUSED(c.magic++);
+	REFUSED(c.form[ASCEND_HALF].way = ACL_NWAYS);
+	REFUSED(c.form[ASCEND_HALF].way = ACL_WAY_NONE);
+	REFUSED(c.form[ASCEND_HALF].way = ACL_WAY_GROUPS);
+	REFUSED(c.form[ASCEND_INT8].way = ACL_WAY_MM);
+	REFUSED(c.form[ASCEND_INT8].way = ACL_WAY_NONE);
+	REFUSED(c.form[ASCEND_HALF].c_type = 77);
+	REFUSED(c.form[ASCEND_HALF].nclasses = 0);
+	REFUSED(c.form[ASCEND_HALF].nclasses = ACL_CLASSES + 1);
+	REFUSED(c.form[ASCEND_HALF].rows[0] = 0);
+	REFUSED(c.form[ASCEND_HALF].rows[2] = 2 * ASCEND_ROWS);
+	REFUSED(c.form[ASCEND_HALF].rows[1] = 1);
+	REFUSED(c.form[ASCEND_HALF].rows[1] = 7);
+	REFUSED(c.chip.groups = 2);
+	REFUSED(c.chip.groups = ASCEND_FORMATS);
+	REFUSED(c.chip.cut_k = 2);
+	REFUSED(c.chip.workspace_bytes = UINT64_MAX);
+	REFUSED(c.chip.workspace_percent = ASCEND_MOST_PERCENT + 1);
+	acl_session_close(&s);
+}
+
+START_TEST(a_verdict_out_of_bounds_is_refused)
+{
+	as_run_bare("", AS_OLD, refuse_unsound);
+}
+END_TEST
+
+/* Whatever is taken is in bounds: an operator that is there, rows that fit. */
+static void
+take_noise(void)
+{
+	const struct acl_choice c = some_choice();
+	struct device_verdict v, noisy;
+	struct acl_choice got;
+	unsigned i, j, f, n;
+
+	begin();
+	acl_verdict_fill(&c, "", key, &v);
+	for (i = 0; i < 20000; i++) {
+		noisy = v;
+		for (n = 1 + (unsigned)t_rand_below(3); n > 0; n--)
+			noisy.of_device[t_rand_below(sizeof(v.of_device))] =
+			    (uint8_t)t_rand();
+		memset(&got, 0, sizeof(got));
+		if (!acl_verdict_take(&noisy, key, s.src.lib, &got,
+		    groups_reason, why, sizeof(why)))
+			continue;
+		ck_assert_uint_lt(got.chip.groups, ASCEND_FORMATS);
+		ck_assert_uint_lt(strlen(got.reason), ACL_REASON);
+		ck_assert_uint_lt(strlen(groups_reason), ACL_REASON);
+		for (f = 0; f < ASCEND_FORMATS; f++) {
+			ck_assert_uint_lt(got.form[f].way, ACL_NWAYS);
+			for (j = 0; got.form[f].way != ACL_WAY_NONE &&
+			    j < got.form[f].nclasses; j++)
+				ck_assert_uint_le(got.form[f].rows[j],
+				    ASCEND_ROWS);
+		}
+	}
+	acl_session_close(&s);
+}
+
+START_TEST(noise_stays_in_bounds)
+{
+	as_run_bare("", AS_OLD, take_noise);
+}
+END_TEST
+
+/* --- the key --- */
+
+static void
+refuse_others(void)
+{
+	static const char *const lines[] = { "processor=", "executable=",
+	    "interface=", "runtime=", "library of operators=", "driver=",
+	    "mode=" };
+	const struct acl_choice c = some_choice();
+	struct acl_choice got = { 0 };
+	struct device_verdict v;
+	unsigned i;
+	char *at;
+
+	begin();
+	for (i = 0; i < NITEMS(lines); i++) {
+		acl_verdict_fill(&c, "", key, &v);
+		at = strstr(v.key, lines[i]);
+		ck_assert_msg(at != NULL, "%s in %s", lines[i], key);
+		at[strlen(lines[i])] ^= 1;
+		ck_assert_int_eq(acl_verdict_take(&v, key, s.src.lib, &got,
+		    groups_reason, why, sizeof(why)), 0);
+		HAS(why, lines[i]);
+	}
+	acl_verdict_fill(&c, "", "", &v);
+	ck_assert_int_eq(acl_verdict_take(&v, key, s.src.lib, &got,
+	    groups_reason, why, sizeof(why)), 0);
+	acl_verdict_fill(&c, "", key, &v);
+	strlcat(v.key, "x=y\n", sizeof(v.key));
+	ck_assert_int_eq(acl_verdict_take(&v, key, s.src.lib, &got,
+	    groups_reason, why, sizeof(why)), 0);
+	acl_session_close(&s);
+}
+
+START_TEST(a_verdict_of_another_machine_is_refused)
+{
+	as_run_bare("", AS_OLD, refuse_others);
+}
+END_TEST
+
+/* An upgraded driver, or package of operators. */
+static void
+change_files(void)
+{
+	char before[DEVICE_KEY_BYTES];
+
+	ck_assert_int_eq(setenv("ASCEND_OPP_PATH", t_tmpdir(), 1), 0);
+	begin();
+	HAS(key, "driver=none");
+	strcpy(before, key);
+	t_put_file(t_tmpdir(), "/usr/local/Ascend/driver/version.info",
+	    "Version=1\n", 10);
+	acl_verdict_key(&s, t_tmpdir(), key);
+	ck_assert_str_ne(key, before);
+	strcpy(before, key);
+	t_put_file(t_tmpdir(), "/version.info", "Version=2\n", 10);
+	acl_verdict_key(&s, t_tmpdir(), key);
+	ck_assert_str_ne(key, before);
+	strcpy(before, key);
+	t_put_file(t_tmpdir(), "/built-in/op_impl/ai_core/tbe/kernel/config/"
+	    "ascend910b/x.json", "", 0);
+	acl_verdict_key(&s, t_tmpdir(), key);
+	ck_assert_str_ne(key, before);
+	acl_session_close(&s);
+}
+
+START_TEST(the_key_follows_driver_and_operators)
+{
+	as_run_bare("", AS_OLD, change_files);
+}
+END_TEST
+
+/* A key that does not fit would be cut off where a difference may be. */
+static void
+make_long_key(void)
+{
+	struct err e = { 0 };
+	char *text = calloc(1, DEVICE_KEY_BYTES);
+
+	ck_assert_ptr_nonnull(text);
+	memset(text, 'x', DEVICE_KEY_BYTES - 1);
+	ck_assert_int_eq(setenv("ASCEND_CUSTOM_OPP_PATH", text, 1), 0);
+	free(text);
+	t_ok(acl_session_open("npu0", 0, &s, &e), &e);
+	acl_verdict_key(&s, "", key);
+	ck_assert_str_eq(key, "");
+	acl_session_close(&s);
+}
+
+START_TEST(a_key_that_is_too_long_is_none)
+{
+	as_run_bare("", AS_OLD, make_long_key);
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const tests[] = {
+		the_ways_are_taken_and_nothing_else,
+		a_verdict_out_of_bounds_is_refused,
+		noise_stays_in_bounds,
+		a_verdict_of_another_machine_is_refused,
+		the_key_follows_driver_and_operators,
+		a_key_that_is_too_long_is_none,
+	};
+
+	return t_main("ascend_verdict", 60, tests, NITEMS(tests));
+}

@@ -1,0 +1,215 @@
+/* worker/ascend/verdict.c - see verdict.h. */
+#include "verdict.h"
+
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <bsd/string.h>
+
+#include "config/words.h"
+#include "board.h"
+
+/* More than any product's workspace. */
+#define MOST_WORKSPACE	GIB
+
+struct tried {
+	struct acl_choice c;
+	char groups_reason[ACL_REASON];
+};
+_Static_assert(sizeof(struct tried) <= DEVICE_VERDICT_BYTES, "a verdict");
+
+/* --- the key --- */
+
+/* A line for a file or folder that may not be there: another one, or another
+ * version, differs. */
+static void
+add_file(char *key, const char *name, const char *path)
+{
+	struct stat st;
+
+	if (path == NULL || stat(path, &st) < 0)
+		words_add(key, DEVICE_KEY_BYTES, "", "%s=none\n", name);
+	else
+		words_add(key, DEVICE_KEY_BYTES, "", "%s=%s, %jd bytes of "
+		    "%jd.%09ld\n", name, path, (intmax_t)st.st_size,
+		    (intmax_t)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
+}
+
+static void
+add_library(char *key, const char *name, void *so)
+{
+	struct link_map *map = NULL;
+
+	if (so == NULL || dlinfo(so, RTLD_DI_LINKMAP, &map) < 0)
+		map = NULL;
+	add_file(key, name, map != NULL ? map->l_name : NULL);
+}
+
+/* The package of operators, and its part for this processor. */
+static void
+add_operators(char *key, const char *soc)
+{
+	static const char *const below[] = {
+		"version.info", BOARD_KERNELS, BOARD_KERNELS "/config",
+	};
+	const char *opp = secure_getenv("ASCEND_OPP_PATH");
+	const char *custom = secure_getenv("ASCEND_CUSTOM_OPP_PATH");
+	char name[32], path[PATH_MAX];
+	unsigned i;
+
+	board_kernels_name(soc, name, sizeof(name));
+	for (i = 0; i < NITEMS(below); i++) {
+		snprintf(path, sizeof(path), "%s/%s%s%s", opp != NULL ? opp :
+		    "", below[i], i > 0 ? "/" : "", i > 0 ? name : "");
+		add_file(key, i == 0 ? "operators" : "kernels", opp != NULL ?
+		    path : NULL);
+	}
+	words_add(key, DEVICE_KEY_BYTES, "", "own operators=%s\n", custom !=
+	    NULL ? custom : "none");
+}
+
+void
+acl_verdict_key(const struct acl_session *s, const char *root,
+    char ret[DEVICE_KEY_BYTES])
+{
+	const struct acl_lib *l = s->src.lib;
+	const struct acl_machine *m = &s->machine;
+	char path[PATH_MAX];
+	unsigned i;
+
+	ret[0] = '\0';
+	words_add(ret, DEVICE_KEY_BYTES, "", "program=" STRADDLE_VERSION
+	    ", %08x\n", ACL_CHOICE);
+	add_file(ret, "executable", "/proc/self/exe");
+	words_add(ret, DEVICE_KEY_BYTES, "", "processor=%s\nmode=%s\n"
+	    "device=%u\ninterface=%d.%d.%d\n", m->soc, m->is_rc ? "RC" :
+	    "EP", s->src.device, m->version[0], m->version[1],
+	    m->version[2]);
+	add_library(ret, "runtime", l->so);
+	add_library(ret, "base", l->base);
+	for (i = 0; i < l->nops; i++)
+		add_library(ret, "library of operators", l->ops[i]);
+	add_operators(ret, m->soc);
+	snprintf(path, sizeof(path), "%s" BOARD_DRIVER, root);
+	add_file(ret, "driver", path);
+	if (strlen(ret) >= DEVICE_KEY_BYTES - 1)	/* it may be cut off */
+		ret[0] = '\0';
+}
+
+/* Say which line is another one. */
+static void
+compare_keys(const char *was, const char *is, char *ret, size_t len)
+{
+	size_t m, n;
+
+	for (;; was += m + 1, is += n + 1) {
+		m = strcspn(was, "\n");
+		n = strcspn(is, "\n");
+		if (m != n || memcmp(was, is, n) != 0 || was[m] == '\0' ||
+		    is[n] == '\0')
+			break;
+	}
+	snprintf(ret, len, "is %.*s, was %.*s", (int)MIN(n, 72u), is,
+	    (int)MIN(m, 72u), was);
+}
+
+/* --- the verdict --- */
+
+static int
+form_is_sound(const struct acl_form *f, enum ascend_format format)
+{
+	unsigned i;
+
+	if (f->way == ACL_WAY_NONE)
+		return 1;
+	if (f->way >= ACL_NWAYS || (format != ASCEND_HALF) !=
+	    (f->way == ACL_WAY_GROUPS) || (f->c_type != ACL_FLOAT &&
+	    f->c_type != ACL_FLOAT16) || f->nclasses < 1 || f->nclasses >
+	    ACL_CLASSES)
+		return 0;
+	for (i = 0; i < f->nclasses; i++)
+		if (f->rows[i] < 1 || f->rows[i] > ASCEND_ROWS ||
+		    ASCEND_ROWS % f->rows[i] != 0 ||
+		    (i > 0 && f->rows[i] <= f->rows[i - 1]))
+			return 0;
+	return 1;
+}
+
+/* Does it name what there is, in bounds? */
+static int
+choice_is_sound(const struct acl_choice *c)
+{
+	unsigned f;
+
+	if (c->magic != ACL_CHOICE || c->strategy >= ACL_STRATEGIES ||
+	    c->chip.groups >= ASCEND_FORMATS || c->chip.cut_k > 1 ||
+	    c->chip.workspace_bytes > MOST_WORKSPACE ||
+	    c->chip.workspace_percent > ASCEND_MOST_PERCENT)
+		return 0;
+	for (f = 0; f < ASCEND_FORMATS; f++)
+		if (!form_is_sound(&c->form[f], (enum ascend_format)f) ||
+		    (f > 0 && f <= c->chip.groups &&
+		    c->form[f].way == ACL_WAY_NONE))
+			return 0;
+	return 1;
+}
+
+static int
+text_ends(const char text[ACL_REASON])
+{
+	return memchr(text, '\0', ACL_REASON) != NULL;
+}
+
+int
+acl_verdict_take(const struct device_verdict *v, const char *key,
+    const struct acl_lib *lib, struct acl_choice *c,
+    char groups_reason[ACL_REASON], char *why, size_t len)
+{
+	struct tried t;
+	struct acl_choice *got = &t.c;
+	unsigned f;
+
+	memcpy(&t, v->of_device, sizeof(t));
+	if (strcmp(v->key, key) != 0) {
+		compare_keys(v->key, key, why, len);
+		return 0;
+	}
+	/* Not tried, but asked of the device in this probe. */
+	got->strategy = c->strategy;
+	got->chip.has_memory = c->chip.has_memory;
+	got->chip.granule_bytes = c->chip.granule_bytes;
+	got->chip.has_slots = c->chip.has_slots;
+	if (!choice_is_sound(got) || !text_ends(got->reason) ||
+	    !text_ends(t.groups_reason) || got->form[ASCEND_HALF].way ==
+	    ACL_WAY_NONE) {
+		strlcpy(why, "it is out of bounds", len);
+		return 0;
+	}
+	for (f = 0; f < ASCEND_FORMATS; f++)
+		if (got->form[f].way != ACL_WAY_NONE && !acl_way_is_there(lib,
+		    (enum acl_way)got->form[f].way)) {
+			snprintf(why, len, "%s is not in this CANN",
+			    acl_way_name((enum acl_way)got->form[f].way));
+			return 0;
+		}
+	*c = *got;
+	memcpy(groups_reason, t.groups_reason, sizeof(t.groups_reason));
+	return 1;
+}
+
+void
+acl_verdict_fill(const struct acl_choice *c, const char *groups_reason,
+    const char *key, struct device_verdict *v)
+{
+	struct tried t = { .c = *c };
+
+	strlcpy(t.groups_reason, groups_reason, sizeof(t.groups_reason));
+	memset(v, 0, sizeof(*v));
+	strlcpy(v->key, key, sizeof(v->key));
+	memcpy(v->of_device, &t, sizeof(t));
+}
