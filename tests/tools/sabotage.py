@@ -611,8 +611,8 @@ row("ascend: a way that was noted is tried again", "worker/ascend/trial.c",
     "	if (t->notes->outcome[way] > ACL_HANGS) {",
     "unit/ascend_product")
 row("ascend: a process that hangs is waited for", "worker/ascend/attempt.c",
-    "event_now_ns() - since_ns > stall_ns)",
-    "event_now_ns() - since_ns > 400 * stall_ns)",
+    "event_now_ns() - since_ns > most_ns)",
+    "event_now_ns() - since_ns > 120 * most_ns)",
     "unit/ascend_attempt")
 row("ascend: a verdict of another machine is taken",
     "worker/ascend/verdict.c",

@@ -43,20 +43,22 @@ be_child(acl_attempt_fn *fn, void *arg, struct shared *sh)
 }
 
 static uint32_t
-read_steps(const struct shared *sh)
+read_note(const uint32_t *note)
 {
-	return *(const volatile uint32_t *)&sh->notes.steps;
+	return *(const volatile uint32_t *)note;
 }
 
-/* Wait for its end, or end it after stall_ns without a step while it tries
- * something.  Returns whether it was ended. */
+/* Wait for its end, or end it after stall_ns without a step; twice as long where it
+ * tries nothing, which is slow on a machine that has just started.  Returns whether
+ * it was ended. */
 static int
 wait_child(pid_t pid, const struct shared *sh, uint64_t stall_ns,
     int *ret_status)
 {
 	const struct timespec pause = { 0, LOOK_NS };
 	uint64_t since_ns = event_now_ns();
-	uint32_t steps = read_steps(sh);
+	uint32_t steps = read_note(&sh->notes.steps);
+	uint64_t most_ns;
 	int is_killed = 0;
 	pid_t rc;
 
@@ -64,11 +66,13 @@ wait_child(pid_t pid, const struct shared *sh, uint64_t stall_ns,
 	    pid) {
 		if (rc < 0 && errno != EINTR)
 			break;
-		if (read_steps(sh) != steps) {
-			steps = read_steps(sh);
+		if (read_note(&sh->notes.steps) != steps) {
+			steps = read_note(&sh->notes.steps);
 			since_ns = event_now_ns();
 		}
-		if (!is_killed && event_now_ns() - since_ns > stall_ns) {
+		most_ns = read_note(&sh->notes.trying) != 0 ? stall_ns :
+		    2 * stall_ns;
+		if (!is_killed && event_now_ns() - since_ns > most_ns) {
 			kill(pid, SIGKILL);
 			is_killed = 1;
 		}

@@ -27,8 +27,8 @@ const char *acl_outcome_text(enum acl_outcome o);
 
 /* Run fn in new processes until one returns; its answer is in ret (nbytes), which
  * has no pointers but to the program's own constants.  Returns what fn returned.
- * -ECHILD: a process ended where nothing was noted.  stall_ns: time without a step;
- * most_ns: then is_late is set. */
+ * -ECHILD: a process ended where nothing was noted.  stall_ns: time without a step,
+ * twice as long while nothing is noted; most_ns: then is_late is set. */
 typedef int acl_attempt_fn(void *arg, struct acl_notes *notes, void *ret,
     struct err *reterr);
 int acl_attempt(const char *session, acl_attempt_fn *fn, void *arg,

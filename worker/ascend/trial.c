@@ -211,6 +211,7 @@ multiply(struct trial *t, uint32_t first, uint32_t m, float *ret,
 	uint32_t r, k;
 	int rc;
 
+	t->notes->steps++;
 	memset(t->p.a, 0, t->p.a_bytes);
 	memset(t->p.c, 0xff, t->p.c_bytes);
 	for (r = 0; r < m; r++)
