@@ -384,8 +384,9 @@ encode_message(struct chat *c, struct turns *t, uint32_t **ret_ids,
 	int rc = turns_encode(t, ret_ids, ret_n, reterr);
 
 	note_losses(c);
-	if (rc == 0 && c->eng->conf->context_shift && t->to > 0 &&
-	    *ret_n + room > ctx) {
+	/* -E2BIG: it may be too long for the template. */
+	if ((rc == -E2BIG || (rc == 0 && *ret_n + room > ctx)) &&
+	    c->eng->conf->context_shift && t->to > 0) {
 		free(*ret_ids);
 		rc = turns_fit(t, t->to, ctx - room, ret_ids, ret_n, reterr);
 		tokenizer_forget_losses(c->eng->vocab);
@@ -421,8 +422,8 @@ add_message(struct chat *c, const char *text, size_t nbytes,
 	if ((rc = check_message(c, nbytes, reterr)) < 0 ||
 	    (rc = encode_message(c, &t, &ids, &n, reterr)) < 0) {
 		if (render_is_refusal(rc) && rc != -E2BIG && t.nbegun > 0)
-			err_prefix(reterr, "an answer that begins with "
-			    "/prefill (alone, it takes that back)");
+			err_prefix(reterr, "/prefill (without a text "
+			    "it takes the begin of the answer back)");
 		return rc;
 	}
 	c->st.dropped = t.from;

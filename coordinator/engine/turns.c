@@ -135,9 +135,11 @@ turns_fit(struct turns *t, unsigned most, uint32_t max_tok,
 	while (lo < hi) {
 		mid = lo + (hi - lo) / 2;
 		tried = mid;
-		if ((rc = encode_rest(t, mid, ret_ids, ret_n, reterr)) < 0)
+		rc = encode_rest(t, mid, ret_ids, ret_n, reterr);
+		/* Beyond the template's limits it is too long as well. */
+		if (rc < 0 && rc != -E2BIG)
 			return rc;
-		if (*ret_n <= max_tok)
+		if (rc == 0 && *ret_n <= max_tok)
 			hi = mid;
 		else
 			lo = mid + 1;

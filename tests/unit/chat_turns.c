@@ -474,7 +474,7 @@ START_TEST(an_answer_that_cannot_be_left_open_is_refused)
 	t_ok(chat_begin_answer(chat, "one", 3, &e), &e);
 	ck_assert_int_lt(chat_turn(chat, "hi", 2, &e), 0);
 	ck_assert_int_eq(e.kind, ERR_USAGE);
-	ck_assert_ptr_nonnull(strstr(e.msg, "begins with /prefill"));
+	ck_assert_ptr_nonnull(strstr(e.msg, "/prefill"));
 	ck_assert_uint_eq(chat_stats(chat)->turns, 0);
 	t_ok(chat_begin_answer(chat, "", 0, &e), &e);
 	run_turn("one<|return|>", "one");
@@ -589,6 +589,23 @@ START_TEST(a_full_context_loses_its_oldest_turns)
 	expect_held(HI FINAL XS XS XS);
 	ck_assert_uint_eq(chat_stats(chat)->turns, 1);
 	t_ok(chat_reset(chat, &e), &e);
+	close_chat();
+}
+END_TEST
+
+START_TEST(a_conversation_beyond_a_limit_of_the_template_is_shifted)
+{
+	struct err e = { 0 };
+
+	open_template(0, "{% if messages | length > 3 %}{{ 'x' * 10 ** 9 }}"
+	    "{% endif %}" RECALLS);
+	run_turn("one<|return|>", "one");
+	run_turn("two<|return|>", "two");
+	ck_assert_int_eq(chat_turn(chat, "hi", 2, &e), -E2BIG);
+	conf.context_shift = 1;
+	run_turn("three<|return|>", "three");
+	ck_assert_uint_eq(chat_stats(chat)->dropped, 1);
+	expect_held(ASKS "two<|end|>" ASKS "three");
 	close_chat();
 }
 END_TEST
@@ -745,6 +762,7 @@ main(void)
 		a_turn_is_taken_back,
 		what_remains_of_dropped_turns_is_a_new_conversation,
 		a_full_context_loses_its_oldest_turns,
+		a_conversation_beyond_a_limit_of_the_template_is_shifted,
 		a_message_that_never_fits_says_what_it_needs,
 		a_loaded_conversation_goes_on,
 		a_message_that_is_stopped_is_read_on_later,
