@@ -373,6 +373,14 @@ note_losses(struct chat *c)
 	c->lost = all;
 }
 
+/* More turns than the template can write within its limits. */
+static int
+refuse_turns(int rc, struct err *reterr)
+{
+	return err_set(reterr, ERR_USAGE, rc, "%s; --context-shift drops the "
+	    "oldest turns", reterr->msg);
+}
+
 /* Encode the conversation with a message, without the oldest turns where
  * --context-shift has to make room. */
 static int
@@ -391,6 +399,8 @@ encode_message(struct chat *c, struct turns *t, uint32_t **ret_ids,
 		rc = turns_fit(t, t->to, ctx - room, ret_ids, ret_n, reterr);
 		tokenizer_forget_losses(c->eng->vocab);
 	}
+	if (rc == -E2BIG && !c->eng->conf->context_shift && t->to > 0)
+		return refuse_turns(rc, reterr);
 	if (rc < 0)
 		return rc;
 	if (*ret_n > 0 && *ret_n <= ctx)
@@ -631,6 +641,8 @@ fit_loaded(const struct chat *c, struct turns *t, size_t *ret_n,
 			rc = count_tokens(t, ret_n, reterr);
 		free(ids);
 	}
+	if (rc == -E2BIG && !shift && t->to > 1)
+		return refuse_turns(rc, reterr);
 	if (rc < 0 || *ret_n <= ctx)
 		return MIN(rc, 0);
 	return err_set(reterr, ERR_USAGE, -E2BIG, "the conversation needs %zu "

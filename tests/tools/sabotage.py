@@ -1437,6 +1437,8 @@ row("render: the last message need not end it", "coordinator/text/render.c",
 row("render: an answer of white space goes on with the user's text",
     "coordinator/text/render.c", "if (bare == 0 || last == 0 ||",
     "if (last == 0 ||", "unit/render")
+row("chat: a limit of the template ends a shift", "coordinator/engine/turns.c",
+    "if (rc < 0 && rc != -E2BIG)", "if (rc < 0)", "unit/chat_turns")
 row("jinja: a date with a zone", "coordinator/text/jinja/call.c",
     "	if (strchr(\"zZs\", end[-1]) == NULL)\n", "", "unit/jinja_language")
 row("render: input may write control tokens", "coordinator/text/encoder.c",

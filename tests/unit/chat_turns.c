@@ -595,17 +595,24 @@ END_TEST
 
 START_TEST(a_conversation_beyond_a_limit_of_the_template_is_shifted)
 {
+	static const struct chat_pair pairs[] = { TURN("1"), TURN("2"),
+	    TURN("3"), TURN("4"), TURN("5") };
 	struct err e = { 0 };
+	uint32_t dropped;
 
 	open_template(0, "{% if messages | length > 3 %}{{ 'x' * 10 ** 9 }}"
 	    "{% endif %}" RECALLS);
 	run_turn("one<|return|>", "one");
 	run_turn("two<|return|>", "two");
 	ck_assert_int_eq(chat_turn(chat, "hi", 2, &e), -E2BIG);
+	ck_assert_ptr_nonnull(strstr(e.msg, "--context-shift"));
 	conf.context_shift = 1;
 	run_turn("three<|return|>", "three");
 	ck_assert_uint_eq(chat_stats(chat)->dropped, 1);
 	expect_held(ASKS "two<|end|>" ASKS "three");
+	/* Also where more than one must go. */
+	t_ok(chat_load(chat, NULL, pairs, NITEMS(pairs), &dropped, &e), &e);
+	ck_assert_uint_eq(dropped, 4);
 	close_chat();
 }
 END_TEST
