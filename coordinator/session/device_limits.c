@@ -2,6 +2,7 @@
 #include "device_limits.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <bsd/string.h>
@@ -12,6 +13,7 @@
 
 /* More than any device charges when it is opened. */
 #define MAX_OPEN_BYTES	GIB
+#define MAX_NEED_BYTES	(1024 * GIB)
 
 static struct {
 	unsigned n;
@@ -35,6 +37,35 @@ device_limits_of(const struct session_conf *sc)
 	return NULL;
 }
 
+/* Memory that a session needs beside its buffers.  The plan adds it up: a worker
+ * that says more than any machine has must not make it overflow. */
+static int
+store_need(const struct session_conf *sc, const struct wire_limit *wl,
+    struct plan_limits *ret, struct err *reterr)
+{
+	const struct {
+		const char *name;
+		uint64_t *to;
+	} needs[] = {
+		{ "emulator_bytes", &ret->emulator_bytes },
+		{ "library_bytes", &ret->library_bytes },
+		{ "emulator_file_bytes", &ret->emulator_file_bytes },
+	};
+	size_t i;
+
+	for (i = 0; i < NITEMS(needs); i++) {
+		if (strcmp(wl->name, needs[i].name) != 0)
+			continue;
+		if (wl->value > MAX_NEED_BYTES)
+			return err_set(reterr, ERR_RUN, -EPROTO, "session %s: "
+			    "its worker says that device %s needs %" PRIu64
+			    " bytes (%s), more than any machine has", sc->name,
+			    sc->device, wl->value, wl->name);
+		*needs[i].to = wl->value;
+	}
+	return 0;
+}
+
 static int
 store_limit(const struct session_conf *sc, const struct wire_limit *wl,
     struct plan_limits *ret, struct err *reterr)
@@ -50,12 +81,6 @@ store_limit(const struct session_conf *sc, const struct wire_limit *wl,
 		ret->device_free_bytes = wl->value;
 		strlcpy(ret->device_from, wl->from, sizeof(ret->device_from));
 	}
-	if (strcmp(wl->name, "emulator_bytes") == 0 && wl->known)
-		ret->emulator_bytes = wl->value;
-	if (strcmp(wl->name, "library_bytes") == 0 && wl->known)
-		ret->library_bytes = wl->value;
-	if (strcmp(wl->name, "emulator_file_bytes") == 0 && wl->known)
-		ret->emulator_file_bytes = wl->value;
 	if (strcmp(wl->name, "largest_mapping_bytes") == 0 && wl->known) {
 		ret->largest_bytes = wl->value;
 		strlcpy(ret->largest_from, wl->from,
@@ -63,7 +88,7 @@ store_limit(const struct session_conf *sc, const struct wire_limit *wl,
 	}
 	if (strcmp(wl->name, "mappings") == 0 && wl->known)
 		ret->maps = wl->value;
-	return 0;
+	return wl->known ? store_need(sc, wl, ret, reterr) : 0;
 }
 
 /* A plan without the traits would be too small: refuse malformed ones. */
@@ -79,10 +104,12 @@ store_traits(const struct session_conf *sc, const struct chan_msg *m,
 	    wt.copies_rows > 1 || wt.open_bytes > MAX_OPEN_BYTES ||
 	    (wt.choice.layout == LAYOUT_RKNPU && (wt.npu_cores < 1 ||
 	    wt.npu_cores > NPU_CORES || wt.npu_segment < NPU_ALIGN ||
+	    wt.npu_segment % NPU_ALIGN != 0 ||
 	    wt.npu_context_bytes > MAX_OPEN_BYTES)) ||
 	    (layout_is_ascend(wt.choice.layout) && (wt.ascend_has_memory > 1 ||
 	    wt.ascend_cut_k > 1 || wt.ascend_has_slots > 1 ||
 	    wt.ascend_granule_bytes > MAX_OPEN_BYTES ||
+	    (wt.ascend_granule_bytes & (wt.ascend_granule_bytes - 1)) != 0 ||
 	    wt.ascend_workspace_percent > ASCEND_MOST_PERCENT ||
 	    wt.ascend_workspace_bytes > MAX_OPEN_BYTES)))
 		return err_set(reterr, ERR_RUN, -EPROTO, "session %s: its "
