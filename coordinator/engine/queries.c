@@ -9,6 +9,12 @@
 #include "impl.h"
 #include "coordinator/session/device_cache.h"
 
+/* What the device that was probed last chose: its verification needs it. */
+static struct {
+	char kind[MAX_NAME];
+	struct plan_limits limits;
+} probed;
+
 /* 0 = not an answer that anyone asks for. */
 static size_t
 answer_bytes(uint32_t type)
@@ -87,6 +93,18 @@ pass_verdict(const struct session *s, const struct chan_msg *m, query_fn *fn,
 	fn(arg, WIRE_CHECK, &wc);
 }
 
+static void
+note_choice(const struct session *s, const struct chan_msg *m)
+{
+	struct wire_traits wt;
+
+	if (m->nbytes != sizeof(wt))
+		return;
+	memcpy(&wt, m->buf, sizeof(wt));
+	strlcpy(probed.kind, s->plan->conf->device, sizeof(probed.kind));
+	probed.limits.choice = wt.choice;
+}
+
 /* Ask, with what is known already (n bytes), and pass on the answers until
  * WIRE_END. */
 static int
@@ -102,7 +120,9 @@ ask(struct session *s, uint32_t question, const void *known, size_t n,
 	rc = session_send(s, question, known, n, NULL, 0, reterr);
 	while (rc == 0 && (rc = session_recv_answer(s, m, reterr)) == 0 &&
 	    m->type != WIRE_END)
-		if (m->type == WIRE_VERDICT) {
+		if (m->type == WIRE_TRAITS) {
+			note_choice(s, m);
+		} else if (m->type == WIRE_VERDICT) {
 			pass_verdict(s, m, fn, arg);
 		} else if (m->nbytes > 0 &&
 		    m->nbytes == answer_bytes(m->type)) {
@@ -162,6 +182,8 @@ ask_of_kind(const struct conf *c, const char *kind, uint32_t question,
 	sc.priority = (struct priority){ PRIO_DEFAULT, 0 };
 	strlcpy(sc.device, kind, sizeof(sc.device));
 	strlcpy(sc.name, kind, sizeof(sc.name));
+	if (question == WIRE_VERIFY && strcmp(probed.kind, kind) == 0)
+		ps.limits = &probed.limits;
 	if ((rc = session_probe(&ps, c, NULL, -1, &s, reterr)) < 0)
 		return rc;
 	/* A verification trusts nothing that was found out earlier. */

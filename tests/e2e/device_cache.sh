@@ -54,6 +54,8 @@ known "devices -v" devices -v
 
 tried "devices --verify" devices --verify
 check "devices --verify: it says so" words 'ok: tried now, and kept as'
+check "devices --verify: the processor computes what is verified" test \
+    "$(sed -n '2s/.* \([0-9]*\) products.*/\1/p' "$T/report")" -gt 100
 known "after devices --verify" devices
 
 # --- something else is there ---

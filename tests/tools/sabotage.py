@@ -654,6 +654,10 @@ row("device cache: a failed session keeps its verdict",
     "	    is_opening);",
     "	(void)is_opening;",
     "e2e/device_cache.sh")
+row("devices --verify: the device is not told its choice",
+    "coordinator/engine/queries.c",
+    "		ps.limits = &probed.limits;", "		ps.limits = NULL;",
+    "e2e/device_cache.sh")
 row("device cache: devices --verify trusts it", "coordinator/engine/queries.c",
     "	if (question == WIRE_PROBE && !c->verify &&",
     "	if (question == WIRE_PROBE &&",
