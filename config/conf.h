@@ -54,7 +54,7 @@ struct int_list {
 	int n, v[16];
 };
 
-/* What becomes of a model's thoughts. */
+/* Ways to handle a model's thoughts. */
 enum thinking {
 	THINKING_SHOW,
 	THINKING_HIDE,

@@ -139,8 +139,8 @@ enum {
 	DEVICE_VERDICT_BYTES = 256
 };
 
-/* What a device chose when it was probed.  Every worker of every session on it is
- * given the same, so that neither the split nor a restart changes a bit. */
+/* The choices of a device's probe.  Every worker of every session on it is given the
+ * same, so that neither the split nor a restart changes a bit. */
 struct device_choice {
 	uint32_t is_made;		/* 0 = it was not probed */
 	uint32_t layout;		/* enum weight_layout */

@@ -15,8 +15,8 @@ struct decoder {
 	struct sampler *sampler;
 	char *piece;		/* [piece_bytes], the text of one token */
 	size_t piece_bytes;
-	/* Of it, what belongs to the answer and to thoughts, each with
-	 * FILTER_ROOM; and the text to emit, with MAX_STOP_BYTES. */
+	/* The piece's bytes that belong to the answer and to thoughts, each
+	 * with FILTER_ROOM more; the text to emit, with MAX_STOP_BYTES more. */
 	char *text, *thought, *shown;
 	struct stops stops;
 	char template_end[MAX_STOP_BYTES + 1];	/* one of them, or "" */

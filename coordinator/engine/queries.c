@@ -74,7 +74,7 @@ query_end_texts(uint32_t type, void *answer)
 	}
 }
 
-/* What the device tried, as one more check. */
+/* Pass the device's trials on as one more check. */
 static void
 pass_verdict(const struct session *s, const struct chan_msg *m, query_fn *fn,
     void *arg)

@@ -425,8 +425,8 @@ sizes_of(const struct sizes *z, unsigned s)
 	return z;
 }
 
-/* Of an Ascend processor, beside the weights: the number of matrices of a sublayer
- * with the ends counts for each. */
+/* Sum up the products of an Ascend session.  The matrices of a sublayer, with those
+ * of the ends, count once for each such sublayer. */
 static struct ascend_sizes
 ascend_sizes(const struct plan_session *ps,
     const uint64_t number[COMPUTE_NUMBERS])

@@ -134,7 +134,7 @@ struct read_render {
 	uint64_t template_bytes, vars_bytes, tail_bytes;
 	uint32_t has_tail, wants_ids, special, has_now;	/* 0 or 1 */
 	int32_t flags;		/* ENCODE_* */
-	/* Of struct tm: tm_sec to tm_isdst in its order. */
+	/* The fields of struct tm, tm_sec to tm_isdst, in its order. */
 	int32_t now[READ_NOW_FIELDS];
 };
 

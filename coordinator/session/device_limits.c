@@ -133,7 +133,7 @@ store_traits(const struct session_conf *sc, const struct chan_msg *m,
 	return 0;
 }
 
-/* What the device tried: kept for the next start. */
+/* Keep the device's trials for the next start. */
 static void
 keep_verdict(const struct session_conf *sc, const struct chan_msg *m)
 {

@@ -52,9 +52,9 @@ struct chat_filter {
 	char header[64];
 };
 
-/* What a token adds to the answer and to its thoughts: without the markers, and
- * without white space at both ends of thoughts and in front of the answer behind
- * them. */
+/* The bytes that a token adds to the answer and to its thoughts, without the
+ * markers, and without white space at both ends of thoughts and in front of the
+ * answer behind them. */
 struct filter_out {
 	char *text, *thought;	/* each holds the token's bytes and
 				 * FILTER_ROOM more */

@@ -22,7 +22,7 @@ struct losses {
 void losses_count(struct losses *l, const char *text, size_t nbytes,
     int marks);
 void losses_add(struct losses *sum, const struct losses *more);
-/* What `all` has more than `some`. */
+/* The counts of `all` less those of `some`. */
 struct losses losses_beyond(const struct losses *all,
     const struct losses *some);
 /* Log them in one note, if there are any. */

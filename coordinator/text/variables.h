@@ -22,7 +22,7 @@
 
 #include "coordinator/text/jinja/jinja.h"
 
-/* Of a block; of values within values in it. */
+/* Limits of a block: its size, and how deep values are nested in it. */
 #define VARIABLES_MAX_BYTES	(64 * MIB)
 enum { VARIABLES_MAX_DEPTH = 200 };
 

@@ -6,7 +6,7 @@
 /* C of more would not be worth it. */
 #define MOST_C_BYTES	(16 * MIB)
 
-/* What the library adds to a block of the host: alignment, and 32 bytes. */
+/* The library adds this to a block of the host: alignment, and 32 bytes. */
 enum { HOST_BLOCK_BYTES = 256 };
 
 /* Blocks of the pool beside the weights: A, C, the workspace. */

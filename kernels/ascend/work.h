@@ -60,8 +60,8 @@ int ascend_takes(uint32_t n, uint32_t k);
 /* Format of such a matrix, on a device that has so many. */
 enum ascend_format ascend_format(uint32_t groups, uint32_t type, uint32_t k);
 
-/* Of such a matrix: bytes on the device, where the scales of its groups begin, and
- * bytes with the scales that the host keeps (one for each row, first). */
+/* Such a matrix's bytes on the device; where the scales of its groups begin; its bytes
+ * with the scales that the host keeps (one for each row, first). */
 uint64_t ascend_weight_bytes(enum ascend_format f, uint32_t n, uint32_t k);
 uint64_t ascend_scales_at(enum ascend_format f, uint32_t n, uint32_t k);
 uint64_t ascend_kept_bytes(uint32_t groups, uint32_t type, uint32_t n,
@@ -84,7 +84,7 @@ void ascend_sizes_add(struct ascend_sizes *s, const struct ascend_chip *chip,
 
 uint64_t ascend_a_bytes(const struct ascend_sizes *s, uint32_t batch_rows);
 
-/* What the device's pool may hold at most for these: weights, the workspace, on a
+/* The most that the device's pool may hold for these: weights, the workspace, on a
  * card also A and C, and its slack. */
 uint64_t ascend_pool_bytes(const struct ascend_chip *chip,
     const struct ascend_sizes *s, uint32_t batch_rows);
@@ -94,7 +94,7 @@ uint64_t ascend_pool_bytes(const struct ascend_chip *chip,
 uint64_t ascend_device_bytes(const struct ascend_chip *chip,
     const struct ascend_sizes *s, uint32_t batch_rows);
 
-/* Of the host: the scales of A's rows, and a row of W on its way. */
+/* The host's memory for the scales of A's rows, and a row of W on its way. */
 uint64_t ascend_small_bytes(const struct ascend_sizes *s,
     uint32_t batch_rows);
 
