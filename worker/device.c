@@ -4,6 +4,8 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <bsd/string.h>
 
@@ -25,6 +27,23 @@ device_add_limit(struct device_probe *p, const char *name, int known,
 	l->known = known;
 	l->value = value;
 	strlcpy(l->from, from, sizeof(l->from));
+}
+
+void
+probe_add(struct device_probe *p, const char *what, int ok,
+    const char *fmt, ...)
+{
+	struct device_check *c = &p->check[p->nchecks];
+	va_list ap;
+
+	if (p->nchecks == DEVICE_MAX_CHECKS)
+		return;
+	p->nchecks++;
+	c->what = what;
+	c->ok = ok;
+	va_start(ap, fmt);
+	vsnprintf(c->text, sizeof(c->text), fmt, ap);
+	va_end(ap);
 }
 
 int

@@ -76,6 +76,10 @@ struct device_probe {
 /* Append a limit; known = 0: value is ignored.  Keeps the pointer name. */
 void device_add_limit(struct device_probe *p, const char *name, int known,
     uint64_t value, const char *from);
+/* Append a check, or leave it out beyond DEVICE_MAX_CHECKS.  Keeps the pointer
+ * what. */
+PRINTF_LIKE(4, 5) void probe_add(struct device_probe *p,
+    const char *what, int ok, const char *fmt, ...);
 
 struct device_traits {
 	int host_visible;	/* the host can read and write its buffers */

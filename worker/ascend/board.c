@@ -5,7 +5,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,35 +15,18 @@
 		"/usr/local/Ascend/ascend-toolkit/set_env.sh)"
 #define KERNELS	BOARD_KERNELS "/config"
 
-void
-board_add(struct device_probe *p, const char *what, int ok, const char *fmt,
-    ...)
-{
-	struct device_check *c = &p->check[p->nchecks];
-	va_list ap;
-
-	if (p->nchecks == DEVICE_MAX_CHECKS)
-		return;
-	p->nchecks++;
-	c->what = what;
-	c->ok = ok;
-	va_start(ap, fmt);
-	vsnprintf(c->text, sizeof(c->text), fmt, ap);
-	va_end(ap);
-}
-
 /* --- environment --- */
 
 static void
 check_variable(struct device_probe *p, const char *name, const char *value)
 {
 	if (value == NULL || *value == '\0')
-		board_add(p, name, 0, "not set: " SET_ENV);
+		probe_add(p, name, 0, "not set: " SET_ENV);
 	else if (access(value, R_OK | X_OK) < 0)
-		board_add(p, name, 0, "%.120s: %s: " SET_ENV, value,
+		probe_add(p, name, 0, "%.120s: %s: " SET_ENV, value,
 		    strerror(errno));
 	else
-		board_add(p, name, 1, "%.200s", value);
+		probe_add(p, name, 1, "%.200s", value);
 }
 
 static void
@@ -88,9 +70,9 @@ check_operators(struct device_probe *p, const char *soc)
 	board_kernels_name(soc, name, sizeof(name));
 	snprintf(path, sizeof(path), "%s/" KERNELS "/%s", opp, name);
 	if (access(path, R_OK | X_OK) == 0)
-		board_add(p, "operator package", 1, "%.200s", path);
+		probe_add(p, "operator package", 1, "%.200s", path);
 	else
-		board_add(p, "operator package", 0, "%.160s: %s: install the "
+		probe_add(p, "operator package", 0, "%.160s: %s: install the "
 		    "package of operators for %s, Ascend-cann-kernels-%s, of "
 		    "the toolkit's version", path, strerror(errno), soc,
 		    name + strlen("ascend"));
@@ -107,7 +89,7 @@ check_driver(const char *root, struct device_probe *p)
 
 	snprintf(path, sizeof(path), "%s" BOARD_DRIVER, root);
 	if ((fp = fopen(path, "re")) == NULL) {
-		board_add(p, "driver", 0, BOARD_DRIVER ": %s: install the "
+		probe_add(p, "driver", 0, BOARD_DRIVER ": %s: install the "
 		    "driver and firmware of the processor", strerror(errno));
 		return;
 	}
@@ -115,7 +97,7 @@ check_driver(const char *root, struct device_probe *p)
 		found = strncasecmp(line, "version=", 8) == 0;
 	fclose(fp);
 	line[strcspn(line, "\r\n")] = '\0';
-	board_add(p, "driver", found, "%s%.60s", found ? "" : BOARD_DRIVER
+	probe_add(p, "driver", found, "%s%.60s", found ? "" : BOARD_DRIVER
 	    " names no version: install the driver again", found ? line + 8 :
 	    "");
 }
@@ -136,7 +118,7 @@ check_nodes(const char *root, unsigned number, struct device_probe *p)
 			strlcpy(name, shared[i - 1], sizeof(name));
 		snprintf(path, sizeof(path), "%s/dev/%s", root, name);
 		if (access(path, R_OK | W_OK) < 0) {
-			board_add(p, "device nodes", 0, "/dev/%s: %s: %s",
+			probe_add(p, "device nodes", 0, "/dev/%s: %s: %s",
 			    name, strerror(errno), errno == EACCES ?
 			    "add this user to the node's group (HwHiAiUser) "
 			    "and log in again" : "install the driver; npu-smi "
@@ -144,7 +126,7 @@ check_nodes(const char *root, unsigned number, struct device_probe *p)
 			return;
 		}
 	}
-	board_add(p, "device nodes", 1, "/dev/davinci%u and the driver's "
+	probe_add(p, "device nodes", 1, "/dev/davinci%u and the driver's "
 	    "others, readable and writable", number);
 }
 

@@ -18,10 +18,6 @@
 void board_check(const char *root, const char *soc, unsigned number,
     struct device_probe *ret);
 
-/* Add one check. */
-PRINTF_LIKE(4, 5) void board_add(struct device_probe *p, const char *what,
-    int ok, const char *fmt, ...);
-
 /* The folder of a processor's kernels in the package of operators: "ascend310b".
  * The series, not its variants: Ascend310B1 to B4 share one. */
 void board_kernels_name(const char *soc, char *ret, size_t len);

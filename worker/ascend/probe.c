@@ -107,20 +107,20 @@ add_checks(const struct acl_session *s, const struct err *e,
 	const struct acl_lib *l = s->src.lib;
 
 	if (l == NULL) {
-		board_add(ret, "library", 0, "%.300s",
+		probe_add(ret, "library", 0, "%.300s",
 		    acl_without_session(s->src.session, e->msg));
 	} else {
-		board_add(ret, "library", 1, "%.120s, interface %d.%d.%d",
+		probe_add(ret, "library", 1, "%.120s, interface %d.%d.%d",
 		    l->path, s->machine.version[0], s->machine.version[1],
 		    s->machine.version[2]);
-		board_add(ret, "operators", 1, l->nops > 1 ?
+		probe_add(ret, "operators", 1, l->nops > 1 ?
 		    "%u split libraries: " ACL_OPS_NN " and others" :
 		    "%u library, of an older release: " ACL_OPS, l->nops);
 	}
 	board_check(root_folder(), s->machine.soc,
 	    s->src.device, ret);
 	if (s->is_set)
-		board_add(ret, "run mode", 1, s->machine.is_rc ? "RC: the "
+		probe_add(ret, "run mode", 1, s->machine.is_rc ? "RC: the "
 		    "program runs on the processor's own cores, and both share "
 		    "one memory" : "EP: a card, with memory of its own");
 }
@@ -132,21 +132,21 @@ tell_products(const struct acl_choice *c, const char *groups_reason,
 	const struct acl_form *f = &c->form[ASCEND_HALF];
 
 	if (f->way == ACL_WAY_NONE) {
-		board_add(ret, "products", 0, "none runs, all of the model "
+		probe_add(ret, "products", 0, "none runs, all of the model "
 		    "will run on the CPU: %.55s", c->reason);
 		return;
 	}
-	board_add(ret, "products", 1, "%s of 16-bit floats, results of %s, in "
+	probe_add(ret, "products", 1, "%s of 16-bit floats, results of %s, in "
 	    "blocks of %s%u rows%s%s%.55s", acl_way_name((enum acl_way)f->way),
 	    f->c_type == ACL_FLOAT ? "32 bits" : "16 bits", f->nclasses > 1 ?
 	    "1, 8 or " : "", f->rows[f->nclasses - 1], c->chip.cut_k ?
 	    ", K in segments of 4096" : "", c->reason[0] != '\0' ? "; not " :
 	    "", c->reason);
 	if (c->chip.groups == 0)
-		board_add(ret, "integer weights", 0, "Q8_0 and Q4_0 become "
+		probe_add(ret, "integer weights", 0, "Q8_0 and Q4_0 become "
 		    "16-bit floats: %.55s", groups_reason);
 	else
-		board_add(ret, "integer weights", 1, "%s: %s%s%.55s",
+		probe_add(ret, "integer weights", 1, "%s: %s%s%.55s",
 		    acl_way_name(ACL_WAY_GROUPS), c->chip.groups >=
 		    ASCEND_INT4 ? "Q8_0 and Q4_0" : "Q8_0", groups_reason[0] !=
 		    '\0' ? "; Q4_0 not: " : "", groups_reason);

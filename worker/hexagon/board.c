@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <grp.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,22 +28,6 @@ static const char *const nodes[] = {
 /* The file that a process on the DSP starts from; 3 is the cdsp. */
 #define DSP_SHELL	"fastrpc_shell_unsigned_3"
 #define MODULE		"libstraddle-domain-v"
-
-PRINTF_LIKE(4, 5) static void
-check(struct device_probe *p, const char *what, int ok, const char *fmt, ...)
-{
-	struct device_check *c = &p->check[p->nchecks];
-	va_list ap;
-
-	if (p->nchecks == DEVICE_MAX_CHECKS)
-		return;
-	p->nchecks++;
-	c->what = what;
-	c->ok = ok;
-	va_start(ap, fmt);
-	vsnprintf(c->text, sizeof(c->text), fmt, ap);
-	va_end(ap);
-}
 
 /* Read the first line of a file; 0 = none. */
 static int
@@ -101,15 +84,15 @@ look_remoteproc(const char *root, struct device_probe *p)
 	char dir[PATH_MAX], state[32];
 
 	if (!find_cdsp(root, dir, state, sizeof(state)))
-		check(p, "remoteproc", 0, "no remote processor called cdsp "
+		probe_add(p, "remoteproc", 0, "no remote processor called cdsp "
 		    "under " REMOTEPROC ": the kernel needs qcom_q6v5_pas, "
 		    "and the board's device tree its cdsp");
 	else if (strcmp(state, "running") == 0)
-		check(p, "remoteproc", 1, "%.100s is running", dir);
+		probe_add(p, "remoteproc", 1, "%.100s is running", dir);
 	else
-		check(p, "remoteproc", 0, "%.100s is %s: as root, echo start "
-		    ">%.100s/state; when that fails, the kernel's log names "
-		    "the firmware file that is missing (also from the "
+		probe_add(p, "remoteproc", 0, "%.100s is %s: as root, echo "
+		    "start >%.100s/state; when that fails, the kernel's log "
+		    "names the firmware file that is missing (also from the "
 		    "initramfs, if it starts there)", dir, state, dir);
 }
 
@@ -171,14 +154,14 @@ look_access(const char *root, const char *node, const char *what,
 	mode = st.st_mode & 0777;
 	group_name(st.st_gid, group, sizeof(group));
 	if (may_open(&st, u))
-		check(p, what, 1, "%s may be opened (group %s, mode %04o)",
+		probe_add(p, what, 1, "%s may be opened (group %s, mode %04o)",
 		    node, group, mode);
 	else if ((mode & 0060) == 0060 && st.st_gid != 0)
-		check(p, what, 0, "%s is for the group %s (mode %04o), and "
+		probe_add(p, what, 0, "%s is for the group %s (mode %04o), and "
 		    "this user is not a member: as root, usermod -aG %s "
 		    "USER, then log in again", node, group, mode, group);
 	else
-		check(p, what, 0, "%s is for root alone (group %s, mode "
+		probe_add(p, what, 0, "%s is for root alone (group %s, mode "
 		    "%04o): a rule of udev lets a group in: KERNEL==\"%s\", "
 		    "GROUP=\"render\", MODE=\"0660\"", node, group, mode,
 		    strrchr(node, '/') + 1);
@@ -205,9 +188,9 @@ look_nodes(const char *root, const struct board_user *u,
 			return;
 	}
 	if (p->nchecks == at)
-		check(p, "device node", 0, "no %s: it comes up with the cdsp, "
-		    "where the kernel has CONFIG_QCOM_FASTRPC and the device "
-		    "tree a fastrpc node below the cdsp", nodes[1]);
+		probe_add(p, "device node", 0, "no %s: it comes up with the "
+		    "cdsp, where the kernel has CONFIG_QCOM_FASTRPC and the "
+		    "device tree a fastrpc node below the cdsp", nodes[1]);
 }
 
 static void
@@ -215,8 +198,8 @@ look_heap(const char *root, const struct board_user *u,
     struct device_probe *p)
 {
 	if (!look_access(root, HEAP, "shared memory", u, p))
-		check(p, "shared memory", 0, "no " HEAP ": the kernel needs "
-		    "CONFIG_DMABUF_HEAPS_SYSTEM");
+		probe_add(p, "shared memory", 0, "no " HEAP ": the kernel "
+		    "needs CONFIG_DMABUF_HEAPS_SYSTEM");
 }
 
 /* --- the DSP's files --- */
@@ -272,20 +255,20 @@ look_files(const char *root, struct device_probe *p)
 
 	if (find_file(root, folders, DSP_SHELL, path) ||
 	    find_file(root, DSP_FOLDERS, DSP_SHELL, path))
-		check(p, "DSP shell", 1, "%.300s", path);
+		probe_add(p, "DSP shell", 1, "%.300s", path);
 	else
-		check(p, "DSP shell", 0, "no " DSP_SHELL " in " DSP_FOLDERS
+		probe_add(p, "DSP shell", 0, "no " DSP_SHELL " in " DSP_FOLDERS
 		    ": it comes with the firmware of the board (a package "
 		    "such as hexagon-dsp-binaries), and must be of the same "
 		    "release");
 	if (find_file(root, folders, MODULE, path))
-		check(p, "DSP module", 1, "%.300s", path);
+		probe_add(p, "DSP module", 1, "%.300s", path);
 	else
-		check(p, "DSP module", 0, "no " MODULE "*.so in the folders "
-		    "of %s (%.100s): make dist has it; put it there, or name "
-		    "its folder", name, folders);
+		probe_add(p, "DSP module", 0, "no " MODULE "*.so in the "
+		    "folders of %s (%.100s): make dist has it; put it there, "
+		    "or name its folder", name, folders);
 	if (ld != NULL && strstr(ld, "/vendor/lib64") != NULL)
-		check(p, "LD_LIBRARY_PATH", 0, "it has /vendor/lib64, with "
+		probe_add(p, "LD_LIBRARY_PATH", 0, "it has /vendor/lib64, with "
 		    "which no session opens: take it out");
 }
 
@@ -296,9 +279,9 @@ look_library(struct device_probe *p)
 	struct err e = { 0 };
 
 	if (fastrpc_load(&lib, &e) == 0)
-		check(p, "library", 1, "%s", lib->path);
+		probe_add(p, "library", 1, "%s", lib->path);
 	else
-		check(p, "library", 0, "%.300s", e.msg);
+		probe_add(p, "library", 0, "%.300s", e.msg);
 }
 
 /* --- all checks --- */
@@ -355,7 +338,7 @@ board_look(const char *root, const struct board_user *user,
 	struct board_user self;
 
 	if (!board_is_one(root)) {
-		check(ret, "board", 0, "no Qualcomm DSP found: no %s, no "
+		probe_add(ret, "board", 0, "no Qualcomm DSP found: no %s, no "
 		    "remote processor called cdsp", nodes[1]);
 		return;
 	}
