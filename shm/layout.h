@@ -147,7 +147,7 @@ struct device_choice {
 	uint8_t of_device[DEVICE_CHOICE_BYTES];	/* in its own format */
 };
 
-/* What a device found out by trying, which the coordinator keeps in a file for later
+/* The results of a device's trials, which the coordinator keeps in a file for later
  * probes.  key: lines "name=value\n", all that the rest depends on; "" = there is
  * nothing to keep. */
 struct device_verdict {

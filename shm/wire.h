@@ -213,7 +213,7 @@ struct wire_traits {
 /* WIRE_PROBE: nothing, or the struct device_verdict of an earlier probe.  fds:
  * none. */
 
-/* What was tried, if it is worth keeping. */
+/* The results of trials, if they are worth keeping. */
 struct wire_verdict {
 	uint32_t is_kept;	/* 1 = the one that came with WIRE_PROBE */
 	uint32_t pad;

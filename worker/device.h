@@ -66,7 +66,7 @@ struct device_probe {
 	/* The layout of weights, where it is not the kind's, and whatever else
 	 * must be the same in all sessions; is_made = 0: nothing. */
 	struct device_choice choice;
-	/* What was tried, for later probes; is_kept: device_conf.verdict was
+	/* The results of trials, for later probes; is_kept: device_conf.verdict was
 	 * right, else why not, if there was one. */
 	struct device_verdict verdict;
 	int verdict_is_kept;
@@ -100,7 +100,7 @@ struct device_conf {
 	struct mem_ledger *ledger;	/* every allocation is charged to it */
 	int strict;			/* an operation of the device that runs
 					 * on the host is an error */
-	/* Of the probe; with is_made = 0 it found nothing to choose. */
+	/* The probe's choices; with is_made = 0 there was nothing to choose. */
 	struct device_choice choice;
 	/* In probe(): of an earlier one, or NULL.  It may be of another machine,
 	 * or anything. */

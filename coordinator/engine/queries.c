@@ -9,7 +9,7 @@
 #include "impl.h"
 #include "coordinator/session/device_cache.h"
 
-/* What the device that was probed last chose: its verification needs it. */
+/* The choices of the device that was probed last, which its verification needs. */
 static struct {
 	char kind[MAX_NAME];
 	struct plan_limits limits;

@@ -18,7 +18,7 @@
 /* --- switches --- */
 
 enum operators { OPS_ALL, OPS_BOARD, OPS_DOCS, OPS_NONE };
-/* What the order of a product's sums depends on. */
+/* Does the order of a row's sums depend on other rows, or on its place? */
 enum company { COMPANY_NONE, COMPANY_ROWS, COMPANY_PLACE };
 
 struct switches {

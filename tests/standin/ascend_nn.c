@@ -108,7 +108,7 @@ check_product(const char *op, const struct op_args *a, int8_t math)
 	return 0;
 }
 
-/* Of a product with this W. */
+/* Bytes that a product with this W needs. */
 static uint64_t
 workspace_for(const struct tensor *w)
 {

@@ -676,7 +676,7 @@ START_TEST(the_first_way_that_is_right_is_chosen)
 	groups_reason_ = "is not in this CANN";
 	CHOOSES("soc=310B,ops=docs,as=missing", ACL_WAY_CONVOLUTION, 3, 0,
 	    ACL_FLOAT, "is not in this CANN");
-	/* What documents say, whatever others do. */
+	/* A board as the documents have it, whatever others report. */
 	groups_reason_ = "361001";
 	CHOOSES("soc=310B,ops=docs,as=507018", ACL_WAY_CONVOLUTION, 3, 0,
 	    ACL_FLOAT, "507018");

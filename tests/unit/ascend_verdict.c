@@ -67,7 +67,7 @@ take_own(void)
 	ck_assert_uint_eq(got.chip.groups, 1);
 	ck_assert_str_eq(got.reason, "a reason");
 	ck_assert_str_eq(groups_reason, "another");
-	/* Of this probe. */
+	/* The rest is this probe's. */
 	ck_assert_uint_eq(got.strategy, ACL_POOL_SLOTS);
 	ck_assert_uint_eq(got.chip.has_slots, 1);
 	ck_assert_uint_eq(got.chip.granule_bytes, 7);

@@ -196,7 +196,7 @@ count_tokens(const char *text)
 	return (uint32_t)n;
 }
 
-/* What the template writes in front of the first turn, malloc'ed. */
+/* The text that the template writes in front of the first turn, malloc'ed. */
 static char *
 first_text(void)
 {

@@ -300,7 +300,7 @@ may_call(const struct mode *m, long nr, uint32_t value)
 			continue;
 		if (c->at == NEVER_DENIED)
 			return 1;
-		/* Of a type that is a capital letter, but for a terminal's. */
+		/* Calls whose type is a capital letter, but not a terminal's. */
 		if (c->right == DEVICE_RIGHT_ASCEND)
 			return (value >> 8 & 0xe0) == 0x40 &&
 			    (value >> 8 & 0xff) != 'T';

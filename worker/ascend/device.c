@@ -157,7 +157,7 @@ ascend_alloc(struct device *d, enum mem_tag tag, uint64_t nbytes,
 	int rc = host_mem_alloc(&d->mem, d->conf.ledger, tag, nbytes, what,
 	    ret, reterr);
 
-	/* Those of the processor's matrices are not touched, but for scales. */
+	/* Pages of the processor's matrices are touched for scales only. */
 	if (rc == 0 && tag == MEM_WEIGHTS && acl_multiplies(d))
 		arena_use_small_pages(&d->mem.arena[d->mem.n - 1]);
 	return rc;

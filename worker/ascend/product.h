@@ -36,8 +36,8 @@ struct acl_form {
 	uint16_t rows[ACL_CLASSES];	/* of a product, ascending */
 };
 
-/* What decides bits: made in the probe (trial.h), the same in every session.  Without
- * a way for 16-bit floats nothing is multiplied. */
+/* All that decides bits: made in the probe (trial.h), the same in every session.
+ * Without a way for 16-bit floats nothing is multiplied. */
 struct acl_choice {
 	uint32_t magic;			/* ACL_CHOICE */
 	struct acl_form form[ASCEND_FORMATS];

@@ -37,9 +37,9 @@ enum arg_rule {
 	DMA_HEAP,	/* of DMA heaps, type 'H' */
 	DRM,		/* of a DRM node, type 'd' */
 	DMA_BUF,	/* of a DMA buffer, type 'b' */
-	/* Of the nodes of an Ascend processor, whose types are capital letters:
-	 * from '@' to '_' without 'T', the terminal's.  One rule for each bit in
-	 * which a type differs from 'T'. */
+	/* Calls of the nodes of an Ascend processor.  Their types are capital
+	 * letters: from '@' to '_' without 'T', the terminal's.  One rule for
+	 * each bit in which a type differs from 'T'. */
 	DAVINCI_1, DAVINCI_2, DAVINCI_4, DAVINCI_8, DAVINCI_16,
 	ADD_FILTER,	/* first argument: SECCOMP_SET_MODE_FILTER */
 	/* Second argument: what a ring may still be told. */
