@@ -115,6 +115,7 @@ struct conf {
 	int parallel;		/* --parallel */
 	int chat;		/* run --chat */
 	char *system;		/* --system: the system message */
+	char *prefill;		/* run --prefill: the answer's begin */
 	char *chat_template;	/* --chat-template: a file, or a form's name;
 				 * NULL = the model's own */
 	struct text_list template_args;	/* --template-arg: NAME=JSON */

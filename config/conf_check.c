@@ -283,6 +283,8 @@ check_prompt(struct conf *c, struct err *reterr)
 		    "or -f FILE, or pipe a text in" : "give only one of -p and -f");
 	if (c->system != NULL && !c->chat)
 		return refuse(c, reterr, "--system is only valid with --chat");
+	if (c->prefill != NULL && !c->chat)
+		return refuse(c, reterr, "--prefill is only valid with --chat");
 	if (c->template_args.n > 0 && !c->chat)
 		return refuse(c, reterr, "--template-arg is only valid with "
 		    "--chat");

@@ -141,6 +141,9 @@ static const struct setting settings[] = {
 	  .help = "put the prompt into the model's chat template" },
 	{ OPT(RUN, 0, "system", "TEXT"), TEXT(system),
 	  .help = "with --chat: the system message" },
+	{ OPT(RUN, 0, "prefill", "TEXT"), TEXT(prefill),
+	  .help = "with --chat: the begin of the answer, which goes on behind "
+	    "it" },
 	{ OPT(CHAT, 0, "system", "TEXT"), TEXT(system),
 	  .help = "the system message" },
 	{ OPT(RUN | CHAT, 0, "template-arg", "NAME=JSON"),

@@ -19,15 +19,18 @@ int
 chat_encode_first(const struct engine *eng, const char *text,
     size_t nbytes, uint32_t **ret_ids, size_t *ret_n, struct err *reterr)
 {
-	const char *system = eng->conf->system;
+	const char *system = eng->conf->system, *begun = eng->conf->prefill;
 	const struct form_message message[] = {
 		{ .role = FORM_SYSTEM, .text = system,
 		    .nbytes = system != NULL ? strlen(system) : 0 },
-		{ .role = FORM_USER, .text = text, .nbytes = nbytes }
+		{ .role = FORM_USER, .text = text, .nbytes = nbytes },
+		{ .role = FORM_ASSISTANT, .text = begun,
+		    .nbytes = begun != NULL ? strlen(begun) : 0 }
 	};
 	const struct form_request q = {
 		.message = message + (system == NULL),
-		.n = 1 + (system != NULL) };
+		.n = 1 + (system != NULL) + (begun != NULL),
+		.continues = begun != NULL };
 
 	return form_encode(eng->form, &q, ret_ids, ret_n, reterr);
 }

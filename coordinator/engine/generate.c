@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "config/units.h"
 #include "shm/event.h"
@@ -113,15 +114,31 @@ emit_thought(void *arg, const char *bytes, size_t nbytes, struct err *reterr)
 	return ops->emit_thought(ops->arg, &s->t, bytes, nbytes, reterr);
 }
 
-static void
-begin_completion(struct generator *g, const struct completion *t)
+/* --prefill is the text's begin. */
+static int
+show_begun(struct slot *s, struct err *reterr)
+{
+	const char *begun = s->g->eng->conf->prefill;
+
+	if (begun == NULL || *begun == '\0')
+		return 0;
+	s->answer.begun = begun;
+	s->answer.nbegun = strlen(begun);
+	return emit(s, begun, s->answer.nbegun, reterr);
+}
+
+static int
+begin_completion(struct generator *g, const struct completion *t,
+    struct err *reterr)
 {
 	uint32_t seq = batch_start(&g->batcher, t->ids, t->n);
 	struct slot *s = &g->slot[seq];
+	int rc;
 
 	*s = (struct slot){ .g = g, .is_live = 1, .t = *t,
 	    .answer = { .seq = seq, .context_tok = t->n, .emit = emit,
 	    .emit_thought = emit_thought, .arg = s } };
+	rc = show_begun(s, reterr);
 	decoder_seed(g->decoder, seq, t->seed);
 	decoder_add_prompt(g->decoder, seq, t->ids, t->n);
 	decoder_begin(g->decoder, &s->answer);
@@ -129,6 +146,7 @@ begin_completion(struct generator *g, const struct completion *t)
 	phase_enter(&g->reading, s->t.start_ns);
 	g->totals->completions++;
 	g->totals->prompt_tok += t->n;
+	return rc;
 }
 
 /* Begin prompts while there are free slots and prompts. */
@@ -144,8 +162,8 @@ fill_slots(struct generator *g, struct err *reterr)
 			return rc;
 		if (rc == 0)
 			g->no_more = 1;
-		else
-			begin_completion(g, &t);
+		else if ((rc = begin_completion(g, &t, reterr)) < 0)
+			return rc;
 	}
 	return 0;
 }

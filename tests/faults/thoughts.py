@@ -48,6 +48,16 @@ toy.equal("cut and hidden", run("-q", "-n", "1").out, "\n")
 got = toy.straddle("run", *RUN, "-q", "-p", "a")
 toy.check("no --chat", got.out.startswith("<think>hm</think>XY"), got)
 
+# An answer that goes on behind its begin, within thoughts or behind them.
+model(TURNS + "a")
+for begun, text, thoughts in (("<think>h", "<think>hXY", "m"), ("X", "XY", None)):
+    got = json.loads(run("-q", "--json", "--prefill", begun).out)
+    toy.equal("--prefill %s" % begun, (got["text"], got.get("thoughts")), (text, thoughts))
+toy.equal("--prefill, as text", run("-q", "--prefill", "X").out, "XY\n")
+toy.equal("an empty one", run("-q", "--prefill", "").out, "XY\n")
+got = toy.straddle("run", *RUN, "-p", "a", "--prefill", "X")
+toy.check("--prefill without --chat", got.rc == 2 and "only valid with --chat" in got.err, got)
+
 # The switch.
 model(TURNS + "{{ 'h' if enable_thinking is false else '<think>' }}",
       after=dict(WORDS, h="X"))
