@@ -136,6 +136,7 @@ END_TEST
 static struct gguf *g;
 static struct model *m;
 static struct plan plan;
+static const struct session_conf session_conf = { .device = "cpu" };
 static struct sessions ss;
 static struct stage_status status[2];
 static struct ring producer[3];
@@ -168,6 +169,8 @@ open_sessions(void)
 	for (i = 0; i < 2; i++) {
 		ss.s[i].name = i == 0 ? "a" : "b";
 		ss.s[i].state = SESSION_READY;
+		plan.session[i].conf = &session_conf;
+		ss.s[i].plan = &plan.session[i];
 		ss.s[i].status = &status[i];
 		ss.s[i].proc = &ss.s[i].own;
 		ss.s[i].own.child.pid = getpid();
