@@ -213,6 +213,9 @@ check_sessions(struct conf *c, struct err *reterr)
 		if ((rc = device_check_keys(s->device, s->port,
 		    s->domain_bytes != 0, s->iommu_domain >= 0, reterr)) < 0)
 			return fail_session(s, reterr, rc);
+		/* One device has one name, by which its memory is shared. */
+		if (device_is_first(s->device, s->port))
+			s->port[0] = '\0';
 		if ((rc = resolve_cores(s, "/sys", reterr)) < 0) {
 			err_prefix(reterr, rc == -ENODEV ? "node" : "cores");
 			return fail_session(s, reterr, rc);

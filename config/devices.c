@@ -217,3 +217,11 @@ device_check_keys(const char *kind, const char *port, int has_domain_size,
 	return err_set(reterr, ERR_USAGE, -EINVAL, "domain: port %s has a "
 	    "fixed size; only valid with port %s", port, names);
 }
+
+int
+device_is_first(const char *kind, const char *port)
+{
+	const struct kind *k = find_kind(kind);
+
+	return k != NULL && has_number(k, port) && strcmp(port, "0") == 0;
+}

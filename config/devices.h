@@ -64,4 +64,7 @@ int device_check_port(const char *port, struct err *reterr);
 int device_check_keys(const char *kind, const char *port, int has_domain_size,
     int has_iommu_domain, struct err *reterr);
 
+/* Is this port number 0, the device of a session without a port? */
+int device_is_first(const char *kind, const char *port);
+
 #endif

@@ -200,6 +200,9 @@ check_refusal "a small card" 3 \
 check_refusal "two sessions on a small card" 3 \
     'session ascend[01] .*sessions on one device share by their caps' \
     "${ARGS[@]}" -s ascend -s ascend
+check_refusal "the small card by its number, too" 3 \
+    'session ascend[01] .*sessions on one device share by their caps' \
+    "${ARGS[@]}" -s ascend -s ascend,port=0
 check_success "a small card and the CPU" "${ARGS[@]}" -s ascend -s cpu
 
 # --- losses ---

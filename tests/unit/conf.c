@@ -469,6 +469,24 @@ START_TEST(unnamed_sessions_are_named_by_device_and_index)
 }
 END_TEST
 
+/* Sessions that name a device differently share its memory all the same. */
+START_TEST(number_0_is_the_first_device)
+{
+	static const char *const specs[] = {
+		"ascend", "ascend,port=0", "ascend,port=1",
+	}, *const ports[] = { "", "", "1" };
+	struct err e;
+	unsigned i;
+
+	conf_defaults(&conf);
+	for (i = 0; i < NITEMS(specs); i++)
+		add_session(&conf, specs[i]);
+	t_ok(conf_check(&conf, &e), &e);
+	for (i = 0; i < NITEMS(specs); i++)
+		ck_assert_str_eq(conf.session[i].port, ports[i]);
+}
+END_TEST
+
 START_TEST(a_given_name_wins_over_a_generated_one)
 {
 	struct err e;
@@ -706,6 +724,7 @@ main(void)
 		a_bad_spec_is_refused_with_its_number,
 		the_default_is_one_cpu_session,
 		unnamed_sessions_are_named_by_device_and_index,
+		number_0_is_the_first_device,
 		a_given_name_wins_over_a_generated_one,
 		duplicate_session_names_are_refused,
 		unavailable_cores_are_refused,
