@@ -135,6 +135,9 @@ struct op_args {
 	int64_t i[4];
 	double d, alpha;		/* eps or a scalar; alpha */
 	struct acl_int_array_value ints;
+	/* Must be there until phase two. */
+	const struct acl_int_array *array[4];
+	unsigned narrays;
 };
 
 typedef int op_fn(const struct op_args *a);	/* a task */

@@ -287,7 +287,8 @@ OPERATOR(Convolution, const struct acl_tensor *in, const struct acl_tensor *w,
 
 	if (rc == 0 && ((rc = ascend_take_ints(&a, stride)) != 0 ||
 	    (rc = ascend_take_ints(&a, pad)) != 0 ||
-	    (rc = ascend_take_ints(&a, dilation)) != 0))
+	    (rc = ascend_take_ints(&a, dilation)) != 0 ||
+	    (rc = ascend_take_ints(&a, out_pad)) != 0))
 		rc = ACLNN_ERR_PARAM_NULLPTR;
 	if (rc == 0 && (!is_matrix(&a.t[0]) || !is_matrix(&a.t[1]) ||
 	    !is_matrix(&a.t[2]) || transposed || groups != 1 || bias != NULL ||

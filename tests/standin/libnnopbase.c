@@ -232,8 +232,11 @@ ascend_take_ints(struct op_args *a, const struct acl_int_array *h)
 	struct acl_int_array_value *v = NULL;
 
 	pthread_mutex_lock(&ascend_lock);
-	if (h != NULL && (v = ascend_find(HANDLE_INTS, h)) != NULL)
+	if (h != NULL && a->narrays < NITEMS(a->array) &&
+	    (v = ascend_find(HANDLE_INTS, h)) != NULL) {
 		a->ints = *v;
+		a->array[a->narrays++] = h;
+	}
 	pthread_mutex_unlock(&ascend_lock);
 	return v != NULL ? 0 : ACLNN_ERR_PARAM_NULLPTR;
 }
@@ -464,6 +467,18 @@ run_task(void *arg)
 	return 0;
 }
 
+/* Are the arrays of phase one still there?  With the lock. */
+static int
+has_arrays(const struct op_args *a)
+{
+	unsigned i;
+
+	for (i = 0; i < a->narrays; i++)
+		if (ascend_find(HANDLE_INTS, a->array[i]) == NULL)
+			return 0;
+	return 1;
+}
+
 int
 ascend_phase_two(const char *op, void *ws, uint64_t ws_bytes,
     struct acl_executor *ex, void *stream)
@@ -491,6 +506,8 @@ ascend_phase_two(const char *op, void *ws, uint64_t ws_bytes,
 		ascend_misused("%s: a workspace of %ju bytes, not %ju", op,
 		    (uintmax_t)ws_bytes, (uintmax_t)e->ws_bytes);
 		rc = ACLNN_ERR_PARAM_INVALID;
+	} else if (!has_arrays(&e->args)) {
+		rc = ACLNN_ERR_PARAM_NULLPTR;
 	} else {
 		t.run = e->run;
 		t.args = e->args;

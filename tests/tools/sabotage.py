@@ -575,6 +575,12 @@ row("ascend: an executor that is not repeatable is kept",
     "	if (l->aclSetAclOpExecutorRepeatable(ex) == ACL_SUCCESS)",
     "	if (l->aclSetAclOpExecutorRepeatable(ex) >= ACL_SUCCESS)",
     "unit/ascend_product")
+row("ascend: the arrays of a convolution go before it runs",
+    "worker/ascend/product.c",
+    "		return convolve(l, c, &c->ws_bytes, ex);",
+    "		return (convolve(l, c, &c->ws_bytes, ex) +\n"
+    "		    l->aclDestroyIntArray(c->zero));",
+    "unit/ascend_product")
 row("ascend: a stream goes on after a task that failed",
     "worker/ascend/session.c",
     "aclrtSetStreamFailureMode(s->stream, ACL_STOP_ON_FAILURE);",

@@ -14,6 +14,7 @@ struct acl_call {
 	uint32_t n, k, rows;
 	struct acl_tensor *a, *w, *c;
 	struct acl_tensor *scales;	/* of integers */
+	struct acl_int_array *one, *zero;	/* of a convolution */
 	struct acl_executor *ex;	/* NULL: phase one before each run */
 	uint64_t ws_bytes;
 };
@@ -142,22 +143,21 @@ new_tensor(const struct acl_products *p, enum acl_way way, int dtype,
 	    is_image ? ACL_FORMAT_NCHW : ACL_FORMAT_ND, storage, n, data);
 }
 
+/* An executor may refer to the arrays as long as it is used. */
 static int
-convolve(const struct acl_lib *l, const struct acl_call *c, uint64_t *ws,
+convolve(const struct acl_lib *l, struct acl_call *c, uint64_t *ws,
     struct acl_executor **ex)
 {
 	static const int64_t ones[2] = { 1, 1 }, zeros[2] = { 0, 0 };
-	struct acl_int_array *one = l->aclCreateIntArray(ones, 2);
-	struct acl_int_array *zero = l->aclCreateIntArray(zeros, 2);
-	int rc = one == NULL || zero == NULL ? ACL_ERROR_BAD_ALLOC :
-	    l->Convolution(c->a, c->w, NULL, one, zero, one, 0, zero, 1, c->c,
-	    ACL_CUBE_KEEP_DTYPE, ws, ex);
 
-	if (one != NULL)
-		l->aclDestroyIntArray(one);
-	if (zero != NULL)
-		l->aclDestroyIntArray(zero);
-	return rc;
+	if (c->one == NULL)
+		c->one = l->aclCreateIntArray(ones, 2);
+	if (c->zero == NULL)
+		c->zero = l->aclCreateIntArray(zeros, 2);
+	if (c->one == NULL || c->zero == NULL)
+		return ACL_ERROR_BAD_ALLOC;
+	return l->Convolution(c->a, c->w, NULL, c->one, c->zero, c->one, 0,
+	    c->zero, 1, c->c, ACL_CUBE_KEEP_DTYPE, ws, ex);
 }
 
 static int
@@ -243,6 +243,10 @@ close_call(const struct acl_lib *l, struct acl_call *c)
 	if (c->ex != NULL)
 		l->aclDestroyAclOpExecutor(c->ex);
 	destroy_tensors(l, c);
+	if (c->one != NULL)
+		l->aclDestroyIntArray(c->one);
+	if (c->zero != NULL)
+		l->aclDestroyIntArray(c->zero);
 	memset(c, 0, sizeof(*c));
 }
 
