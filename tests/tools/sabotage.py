@@ -625,7 +625,8 @@ row("ascend: a verdict of another machine is taken",
     "	if (strcmp(v->key, key) != 0) {", "	if (v->key[0] == '\\0') {",
     "unit/ascend_verdict")
 row("ascend: a verdict out of bounds is taken", "worker/ascend/verdict.c",
-    "	if (!choice_is_sound(got) ||", "	if (choice_is_sound(got) < 0 ||",
+    "	if (!acl_choice_is_sound(got) ||",
+    "	if (acl_choice_is_sound(got) < 0 ||",
     "unit/ascend_verdict")
 row("ascend: a key that is cut off", "worker/ascend/verdict.c",
     "	if (strlen(ret) >= DEVICE_KEY_BYTES - 1)",

@@ -104,6 +104,7 @@ refuse_unsound(void)
 	REFUSED(c.form[ASCEND_HALF].nclasses = 0);
 	REFUSED(c.form[ASCEND_HALF].nclasses = ACL_CLASSES + 1);
 	REFUSED(c.form[ASCEND_HALF].rows[0] = 0);
+	REFUSED(c.form[ASCEND_INT8].rows[0] = ASCEND_ROWS);
 	REFUSED(c.form[ASCEND_HALF].rows[2] = 2 * ASCEND_ROWS);
 	REFUSED(c.form[ASCEND_HALF].rows[1] = 1);
 	REFUSED(c.form[ASCEND_HALF].rows[1] = 7);

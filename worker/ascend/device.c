@@ -25,6 +25,7 @@
 #include "shm/event.h"
 #include "ascend.h"
 #include "rows.h"
+#include "verdict.h"
 
 /* --- open --- */
 
@@ -82,14 +83,9 @@ take_choice(struct device *d)
 
 	memcpy(c, d->conf.choice.of_device, sizeof(*c));
 	if (!d->conf.choice.is_made || !layout_is_ascend(
-	    d->conf.choice.layout) || c->magic != ACL_CHOICE || c->strategy >=
-	    ACL_STRATEGIES || c->chip.groups != d->conf.choice.layout -
-	    LAYOUT_ASCEND)
+	    d->conf.choice.layout) || c->chip.groups !=
+	    d->conf.choice.layout - LAYOUT_ASCEND || !acl_choice_is_sound(c))
 		memset(c, 0, sizeof(*c));
-	for (i = 0; i < ASCEND_FORMATS; i++)
-		if (c->form[i].way >= ACL_NWAYS || c->form[i].nclasses < 1 ||
-		    c->form[i].nclasses > ACL_CLASSES)
-			c->form[i].way = ACL_WAY_NONE;
 	d->choice.reason[sizeof(d->choice.reason) - 1] = '\0';
 }
 

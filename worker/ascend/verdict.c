@@ -132,6 +132,9 @@ form_is_sound(const struct acl_form *f, enum ascend_format format)
 	    f->c_type != ACL_FLOAT16) || f->nclasses < 1 || f->nclasses >
 	    ACL_CLASSES)
 		return 0;
+	/* C of a matrix with many columns has room for no more. */
+	if (f->rows[0] > ASCEND_FEW_ROWS)
+		return 0;
 	for (i = 0; i < f->nclasses; i++)
 		if (f->rows[i] < 1 || f->rows[i] > ASCEND_ROWS ||
 		    ASCEND_ROWS % f->rows[i] != 0 ||
@@ -140,9 +143,8 @@ form_is_sound(const struct acl_form *f, enum ascend_format format)
 	return 1;
 }
 
-/* Does it name what there is, in bounds? */
-static int
-choice_is_sound(const struct acl_choice *c)
+int
+acl_choice_is_sound(const struct acl_choice *c)
 {
 	unsigned f;
 
@@ -184,7 +186,7 @@ acl_verdict_take(const struct device_verdict *v, const char *key,
 	got->chip.has_memory = c->chip.has_memory;
 	got->chip.granule_bytes = c->chip.granule_bytes;
 	got->chip.has_slots = c->chip.has_slots;
-	if (!choice_is_sound(got) || !text_ends(got->reason) ||
+	if (!acl_choice_is_sound(got) || !text_ends(got->reason) ||
 	    !text_ends(t.groups_reason) || got->form[ASCEND_HALF].way ==
 	    ACL_WAY_NONE) {
 		strlcpy(why, "it is out of bounds", len);

@@ -15,6 +15,9 @@
 void acl_verdict_key(const struct acl_session *s, const char *root,
     char ret[DEVICE_KEY_BYTES]);
 
+/* Does a choice name ways that there are, with numbers in bounds? */
+int acl_choice_is_sound(const struct acl_choice *c);
+
 /* Put the ways of v in c, and why there are none for integers.  Returns 1; 0: its
  * key is another one, or it is out of bounds, see why. */
 int acl_verdict_take(const struct device_verdict *v, const char *key,
