@@ -612,6 +612,10 @@ row("ascend: a way that ends its process is tried again",
     "worker/ascend/trial.c",
     "	t->notes->trying = 1 + way;", "	t->notes->trying = 0;",
     "unit/ascend_product")
+row("ascend: the measurement of workspace is not noted",
+    "worker/ascend/trial.c",
+    "			t->notes->trying = 1 + form_of(t)->way;\n", "",
+    "unit/ascend_product")
 row("ascend: a way that was noted is tried again", "worker/ascend/trial.c",
     "	if (t->notes->outcome[way] != ACL_FINE) {",
     "	if (t->notes->outcome[way] > ACL_HANGS) {",

@@ -762,6 +762,26 @@ START_TEST(a_way_that_ends_its_process_is_left_out)
 }
 END_TEST
 
+/* Mm works, but not for large matrices, whose workspace is asked last. */
+static void
+choose_for_large(void)
+{
+	char unused[ACL_REASON];
+	struct err e = { 0 };
+
+	t_ok(acl_attempt("npu0", choose_alone, unused, 20 * WAIT_NS, WAIT_NS,
+	    &choice, sizeof(choice), &e), &e);
+	ck_assert_msg(choice.form[ASCEND_HALF].way == ACL_WAY_MATMUL, "%s",
+	    choice.reason);
+	HAS(choice.reason, "aclnnMm ends its process");
+}
+
+START_TEST(a_way_that_ends_its_process_late_is_left_out)
+{
+	as_run_bare("abort=Mm@7", AS_OLD, choose_for_large);
+}
+END_TEST
+
 /* Where results depend on the number of rows, all products have one. */
 START_TEST(rows_that_depend_on_others_go_in_blocks)
 {
@@ -792,6 +812,7 @@ main(void)
 		no_way_is_chosen_where_none_is_right,
 		workspace_grows_with_the_matrix,
 		a_way_that_ends_its_process_is_left_out,
+		a_way_that_ends_its_process_late_is_left_out,
 		rows_that_depend_on_others_go_in_blocks,
 	};
 

@@ -500,8 +500,11 @@ measure_workspace(struct trial *t, uint64_t constant)
 		for (f = 0; f <= t->choice.chip.groups; f++) {
 			t->w = (struct acl_matrix){ .n = shapes[i].n,
 			    .k = shapes[i].k, .format = (enum ascend_format)f };
+			t->notes->steps++;
+			t->notes->trying = 1 + form_of(t)->way;
 			most = MAX(most, shape_percent(t, constant));
 		}
+	t->notes->trying = 0;
 	return (uint32_t)MIN(most, (uint64_t)ASCEND_MOST_PERCENT);
 }
 
