@@ -57,7 +57,7 @@ struct ascend_sizes {
 /* Is a matrix of n rows and k columns one that the device multiplies? */
 int ascend_takes(uint32_t n, uint32_t k);
 
-/* Format of such a matrix, on a device that has so many. */
+/* The format of such a matrix.  groups: struct ascend_chip's. */
 enum ascend_format ascend_format(uint32_t groups, uint32_t type, uint32_t k);
 
 /* Such a matrix's bytes on the device; where the scales of its groups begin; its bytes

@@ -50,8 +50,8 @@ struct acl_memo {
 };
 #define ACL_MEMO	0x4d4c4341u	/* "ACLM" */
 
-/* So many losses, and the session does without the processor; forgotten after so
- * many spans. */
+/* After this many losses the session does without the processor; after this
+ * many spans without one, earlier losses are forgotten. */
 enum { ACL_MOST_LOSSES = 2, ACL_FORGET_SPANS = 10000 };
 
 struct device {

@@ -35,7 +35,7 @@ acl_outcome_text(enum acl_outcome o)
 NORETURN static void
 be_child(acl_attempt_fn *fn, void *arg, struct shared *sh)
 {
-	/* Not longer than the worker. */
+	/* The child must not outlive the worker. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	sh->rc = fn(arg, &sh->notes, sh->ret, &sh->err);
 	atomic_store(&sh->is_done, sh->rc != -EAGAIN);
@@ -48,9 +48,9 @@ read_note(const uint32_t *note)
 	return *(const volatile uint32_t *)note;
 }
 
-/* Wait for its end, or end it after stall_ns without a step; twice as long where it
- * tries nothing, which is slow on a machine that has just started.  Returns whether
- * it was ended. */
+/* Wait for the child's end, or end it after stall_ns without a step.  It gets
+ * twice as long while it tries nothing: opening the library is slow on a
+ * machine that has just started.  Returns whether it was ended. */
 static int
 wait_child(pid_t pid, const struct shared *sh, uint64_t stall_ns,
     int *ret_status)
@@ -82,7 +82,7 @@ wait_child(pid_t pid, const struct shared *sh, uint64_t stall_ns,
 	return is_killed;
 }
 
-/* Note what the process tried last.  Nothing: an error. */
+/* Note what the process tried last.  An error if it tried nothing. */
 static int
 note_end(const char *session, struct shared *sh, int is_killed, int status,
     struct err *reterr)

@@ -32,7 +32,7 @@
 /* The memo of this process's one session, for its last moment. */
 static struct acl_memo *_Atomic noted;
 
-/* The signal's usual effect follows: of the library's abort(), or of the fault that
+/* The signal's default action follows: abort() raises it again, and a fault
  * occurs again. */
 static void
 on_signal(int sig)
@@ -73,13 +73,12 @@ take_memo(struct device *d)
 	note_end(d->memo);
 }
 
-/* As the probe made it; without one (another device than the plan's) nothing runs on
- * the processor. */
+/* Take the choice that the probe made.  Without one (another device than the
+ * plan's) nothing runs on the processor. */
 static void
 take_choice(struct device *d)
 {
 	struct acl_choice *c = &d->choice;
-	uint32_t i;
 
 	memcpy(c, d->conf.choice.of_device, sizeof(*c));
 	if (!d->conf.choice.is_made || !layout_is_ascend(

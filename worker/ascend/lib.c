@@ -66,7 +66,7 @@ find_functions(void *so, const struct function *f, unsigned n)
 	return missing;
 }
 
-/* Half a pair is none. */
+/* An operator needs both its phases. */
 static void
 find_operators(void *so)
 {

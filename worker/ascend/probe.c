@@ -176,8 +176,8 @@ find_ways(struct acl_session *s, const struct device_verdict *known,
 	return rc;
 }
 
-/* How does the processor multiply?  Without a way nothing needs room in its
- * memory. */
+/* Find out how the processor multiplies.  Without a way the plan needs no room
+ * in its memory. */
 static int
 choose(struct acl_session *s, const struct device_verdict *known,
     struct acl_notes *notes, struct device_probe *ret)
@@ -212,7 +212,7 @@ choose(struct acl_session *s, const struct device_verdict *known,
 	return rc;
 }
 
-/* In a process of its own. */
+/* Probe the device.  Runs in a process of its own. */
 static int
 probe_here(void *arg, struct acl_notes *notes, void *result,
     struct err *reterr)

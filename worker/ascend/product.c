@@ -213,7 +213,7 @@ destroy_tensors(const struct acl_lib *l, struct acl_call *c)
 	c->a = c->w = c->c = c->scales = NULL;
 }
 
-/* Where a call's data are. */
+/* Addresses of a call's data on the device. */
 struct addresses { void *a, *w, *scales, *c; };
 
 static int

@@ -87,8 +87,8 @@ uint32_t acl_products_rows(const struct acl_products *p,
  * last product. */
 uint32_t acl_products_fill(const struct acl_products *p, uint32_t m);
 
-/* Where rows of the block from row r0 on lie in A: element k of row r of segment s.
- * rows: as A was filled, a multiple of the largest class. */
+/* Index in A of element `at` of row r.  rows: A was filled for so many, a
+ * multiple of the largest class. */
 uint64_t acl_a_index(const struct acl_products *p, uint32_t k, uint32_t rows,
     uint32_t r, uint32_t at);
 
@@ -101,7 +101,8 @@ int acl_products_send(struct acl_products *p, uint32_t k, uint32_t rows,
 int acl_products_start(struct acl_products *p, const struct acl_matrix *w,
     uint32_t rows, uint32_t r0, uint32_t m, struct err *reterr);
 
-/* After the wait: row r of the product, column j: the sum over segments. */
+/* Read row r of a product, which has been waited for: w->n sums over the
+ * segments. */
 void acl_products_read(const struct acl_products *p,
     const struct acl_matrix *w, uint32_t m, uint32_t r, float *ret);
 

@@ -25,7 +25,7 @@ enum {
 	LONG_N = 16, LONG_K = ASCEND_SEGMENT + 64
 };
 
-/* The library's own workspace is not smaller on other shapes: this much is kept. */
+/* Reserved workspace is never less than this, for shapes that were not tried. */
 #define LEAST_WORKSPACE	(1 * MIB)
 
 struct trial {
@@ -348,7 +348,7 @@ static const struct acl_form forms[] = {
 };
 enum { FORMS_OF_HALVES = 2 };		/* of forms, those with 16 bits */
 
-/* Keep the end of a message: what failed. */
+/* Keep the part of a message that names the call and its code. */
 static void
 set_reason(char ret[ACL_REASON], enum acl_way way, const char *msg)
 {
@@ -363,7 +363,7 @@ set_reason(char ret[ACL_REASON], enum acl_way way, const char *msg)
 		snprintf(ret, ACL_REASON, "%s %.40s", acl_way_name(way), msg);
 }
 
-/* After a task that failed.  -EAGAIN: it still hangs. */
+/* Make a new stream after a task that failed.  -EAGAIN: the task still hangs. */
 static int
 renew_stream(struct trial *t)
 {
@@ -373,7 +373,7 @@ renew_stream(struct trial *t)
 	return acl_session_renew(t->p.s, &e) < 0 ? -EAGAIN : 0;
 }
 
-/* As try_way(), with what is noted about it. */
+/* Try a way in each form.  Returns as try_way(). */
 static int
 try_forms(struct trial *t, enum acl_way way, char reason[ACL_REASON])
 {
@@ -424,7 +424,7 @@ try_way(struct trial *t, enum acl_way way, char reason[ACL_REASON])
 	return rc;
 }
 
-/* The ways of 16-bit floats.  As try_way(). */
+/* Try the ways of 16-bit floats.  Returns as try_way(). */
 static int
 try_halves(struct trial *t, char reason[ACL_REASON])
 {
@@ -443,7 +443,7 @@ try_halves(struct trial *t, char reason[ACL_REASON])
 	return rc;
 }
 
-/* Integers of 8 bits, then of 4 bits too.  0 or -EAGAIN. */
+/* Try integers of 8 bits, then of 4 bits too.  0 or -EAGAIN. */
 static int
 try_groups(struct trial *t, char reason[ACL_REASON])
 {
@@ -485,8 +485,9 @@ shape_percent(struct trial *t, uint64_t constant)
 	    k * sizeof(uint16_t));
 }
 
-/* Some operators rearrange W at each call, and need room for it.  Phase one alone
- * tells how much, without memory for matrices so large. */
+/* Some operators rearrange W at each call, and need room for it.  Phase one
+ * alone tells how much, without memory for matrices so large.  An operator
+ * that ends the process with them is not used at all. */
 static uint32_t
 measure_workspace(struct trial *t, uint64_t constant)
 {

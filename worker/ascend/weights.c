@@ -268,8 +268,8 @@ alloc_weights(struct device *d, struct weights *ws, struct err *reterr)
 	return 0;
 }
 
-/* Weights are charged already; here the rest, first its bound, then what the pool
- * really holds. */
+/* Charge the memory beside the weights, which are charged already: first its
+ * bound, after the allocation the size that the pool holds. */
 static int
 charge(struct device *d, uint64_t nbytes, struct err *reterr)
 {
