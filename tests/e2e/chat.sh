@@ -239,7 +239,7 @@ refuses "a text of more bytes than the context holds" "[$u,
 printf 'In \xff the\nand\nor \xfe\xff\n' >"$T/in"
 talk -n 1
 check "bytes that are no text are noted once, with their message" equal \
-    "$(grep -o 'note: .*' "$ERR" | tr '\n' ';')" \
+    "$(grep -o 'note: [0-9].*' "$ERR" | tr '\n' ';')" \
     'note: 1 byte is not UTF-8;note: 2 bytes are not UTF-8;'
 mkfifo "$T/fifo"
 printf '/save %s/nul\0.json\n' "$T" >"$T/in"
