@@ -64,6 +64,9 @@ for soc in 310B 910B; do
 		ops = json.load(open(sys.argv[1]))['ops']
 		assert ops and all(x['where'] == 'cpu' for x in ops)
 		assert all(x['reason'] for x in ops)
+		products = [x for x in ops if x['op'] == 'matmul']
+		assert products and all('aclnnMm: failed with 361001' in
+		    x['reason'] for x in products), products
 		END
 	check_success "$soc: devices --verify" devices --verify
 	check "$soc: every product is right" \

@@ -691,6 +691,9 @@ row("ascend: an embedding that is the head has one format",
     "worker/ascend/device.c",
     "if (w == NULL || w->own_scale != NULL)", "if (w == NULL)",
     "e2e/ascend.sh")
+row("ascend: the probe's reason does not reach the session",
+    "worker/ascend/device.c", "		memset(c->form, 0, sizeof(c->form));",
+    "		memset(c, 0, sizeof(*c));", "e2e/ascend.sh")
 row("ascend: any number of losses", "worker/ascend/weights.c",
     "	    d->memo->losses < ACL_MOST_LOSSES;",
     "	    d->memo->losses < 100;", "e2e/ascend.sh")

@@ -81,10 +81,11 @@ take_choice(struct device *d)
 	struct acl_choice *c = &d->choice;
 
 	memcpy(c, d->conf.choice.of_device, sizeof(*c));
-	if (!d->conf.choice.is_made || !layout_is_ascend(
-	    d->conf.choice.layout) || c->chip.groups !=
-	    d->conf.choice.layout - LAYOUT_ASCEND || !acl_choice_is_sound(c))
+	if (!d->conf.choice.is_made || !acl_choice_is_sound(c))
 		memset(c, 0, sizeof(*c));
+	else if (!layout_is_ascend(d->conf.choice.layout) || c->chip.groups !=
+	    d->conf.choice.layout - LAYOUT_ASCEND)
+		memset(c->form, 0, sizeof(c->form));	/* the reason stays */
 	d->choice.reason[sizeof(d->choice.reason) - 1] = '\0';
 }
 
