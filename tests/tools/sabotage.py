@@ -610,15 +610,19 @@ row("ascend: integers are tried where K is cut", "worker/ascend/trial.c",
     "unit/ascend_product")
 row("ascend: a way that ends its process is tried again",
     "worker/ascend/trial.c",
-    "	t->notes->trying = 1 + way;", "	t->notes->trying = 0;",
+    "	t->notes->trying = 1 + i;", "	t->notes->trying = 0;",
     "unit/ascend_product")
+row("ascend: 4-bit integers that end the process take the others along",
+    "worker/ascend/trial.c", "	return t->w.format == ASCEND_INT4 ?",
+    "	return t->w.format > ASCEND_INT4 ?", "unit/ascend_product")
 row("ascend: the measurement of workspace is not noted",
     "worker/ascend/trial.c",
-    "			t->notes->trying = 1 + form_of(t)->way;\n", "",
+    "			t->notes->trying = 1 + note_of(t,\n"
+    "			    (enum acl_way)form_of(t)->way);\n", "",
     "unit/ascend_product")
 row("ascend: a way that was noted is tried again", "worker/ascend/trial.c",
-    "	if (t->notes->outcome[way] != ACL_FINE) {",
-    "	if (t->notes->outcome[way] > ACL_HANGS) {",
+    "	if (t->notes->outcome[i] != ACL_FINE) {",
+    "	if (t->notes->outcome[i] > ACL_HANGS) {",
     "unit/ascend_product")
 row("ascend: a process that hangs is waited for", "worker/ascend/attempt.c",
     "event_now_ns() - since_ns > most_ns)",

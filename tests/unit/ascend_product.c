@@ -782,6 +782,29 @@ START_TEST(a_way_that_ends_its_process_late_is_left_out)
 }
 END_TEST
 
+/* Products of 8-bit integers have 6 shapes. */
+static void
+choose_for_bytes(void)
+{
+	char why[ACL_REASON];
+	struct err e = { 0 };
+
+	t_ok(acl_attempt("npu0", choose_alone, why, 20 * WAIT_NS, WAIT_NS,
+	    &choice, sizeof(choice), &e), &e);
+	ck_assert_uint_eq(choice.form[ASCEND_HALF].way, ACL_WAY_MM);
+	ck_assert_uint_eq(choice.chip.groups, ASCEND_INT8);
+}
+
+START_TEST(integers_of_4_bits_do_not_take_those_of_8_along)
+{
+	char switches[512];
+
+	snprintf(switches, sizeof(switches),
+	    "abort=WeightQuantBatchMatmulV2@7,once=%s/once", t_tmpdir());
+	as_run_bare(switches, AS_OLD, choose_for_bytes);
+}
+END_TEST
+
 /* Where results depend on the number of rows, all products have one. */
 START_TEST(rows_that_depend_on_others_go_in_blocks)
 {
@@ -813,6 +836,7 @@ main(void)
 		workspace_grows_with_the_matrix,
 		a_way_that_ends_its_process_is_left_out,
 		a_way_that_ends_its_process_late_is_left_out,
+		integers_of_4_bits_do_not_take_those_of_8_along,
 		rows_that_depend_on_others_go_in_blocks,
 	};
 

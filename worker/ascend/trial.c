@@ -402,23 +402,33 @@ try_forms(struct trial *t, enum acl_way way, char reason[ACL_REASON])
 	return rc > 0;
 }
 
+/* A way's number in the notes.  Integers of 4 bits have one of their own: those of
+ * 8 bits may work where they do not. */
+static unsigned
+note_of(struct trial *t, enum acl_way way)
+{
+	return t->w.format == ASCEND_INT4 ? (unsigned)ACL_NWAYS :
+	    (unsigned)way;
+}
+
 /* 1: this way, as in t->choice.  0: not this one.  -EAGAIN: this process can try
  * nothing more. */
 static int
 try_way(struct trial *t, enum acl_way way, char reason[ACL_REASON])
 {
+	const unsigned i = note_of(t, way);
 	int rc;
 
-	if (t->notes->outcome[way] != ACL_FINE) {
+	if (t->notes->outcome[i] != ACL_FINE) {
 		set_reason(reason, way, acl_outcome_text(
-		    (enum acl_outcome)t->notes->outcome[way]));
+		    (enum acl_outcome)t->notes->outcome[i]));
 		return 0;
 	}
 	if (t->notes->is_late) {
 		set_reason(reason, way, "is not tried: there was no time left");
 		return 0;
 	}
-	t->notes->trying = 1 + way;
+	t->notes->trying = 1 + i;
 	if ((rc = try_forms(t, way, reason)) != -EAGAIN)
 		t->notes->trying = 0;
 	return rc;
@@ -502,7 +512,8 @@ measure_workspace(struct trial *t, uint64_t constant)
 			t->w = (struct acl_matrix){ .n = shapes[i].n,
 			    .k = shapes[i].k, .format = (enum ascend_format)f };
 			t->notes->steps++;
-			t->notes->trying = 1 + form_of(t)->way;
+			t->notes->trying = 1 + note_of(t,
+			    (enum acl_way)form_of(t)->way);
 			most = MAX(most, shape_percent(t, constant));
 		}
 	t->notes->trying = 0;
@@ -516,7 +527,7 @@ acl_choose(struct acl_session *s, struct acl_notes *notes,
 	struct trial *t = calloc(1, sizeof(*t));
 	int rc;
 
-	_Static_assert((int)ACL_NWAYS <= (int)ACL_NOTED, "ways to note");
+	_Static_assert((int)ACL_NWAYS < (int)ACL_NOTED, "ways to note");
 	groups_reason[0] = '\0';
 	if (t == NULL) {
 		strlcpy(ret->reason, "no memory for a trial",
