@@ -714,7 +714,8 @@ row("ascend: a worker may use a terminal", "worker/confine/calls.c",
     "(int)((0x40 | (~(unsigned)'T' & bit)) << 8));",
     "(int)((0x40 | ((unsigned)'T' & bit)) << 8));", "unit/confine_filter")
 row("config: a device with a number is another one", "config/conf_check.c",
-    "			s->port[0] = '\\0';", "			;",
+    "			s->port[0] = '\\0';",
+    "			s->port[0] = '0';",
     "unit/conf")
 row("plan: each session has all of its device's memory",
     "coordinator/plan/solve.c",
