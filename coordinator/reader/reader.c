@@ -327,6 +327,50 @@ reader_model(const struct reader *r, struct model **ret, struct err *reterr)
 	return model_build(r->g, &r->directory.hp, ret, reterr);
 }
 
+/* --- another child --- */
+
+/* Have a new child read the open files again, up to the vocabulary.  What the first
+ * child handed over of them stays. */
+static int
+read_files(struct reader *r, struct err *reterr)
+{
+	uint32_t n, i;
+	int rc;
+
+	if ((rc = send_open(r, &r->g->file[0], -1, reterr)) < 0 ||
+	    (rc = recv_parts(r, &n, reterr)) < 0)
+		return rc;
+	if (n != r->g->nfiles)
+		return proc_lied(&r->p, reterr, "a count of %" PRIu32
+		    " parts in place of %" PRIu32, n, r->g->nfiles);
+	for (i = 1; i < n; i++)
+		if ((rc = send_part(r, &r->g->file[i], reterr)) < 0)
+			return rc;
+	return proc_recv(&r->p, READ_DIRECTORY, 0,
+	    sizeof(struct read_directory), reterr);
+}
+
+static int
+restart(struct reader *r, struct err *reterr)
+{
+	int rc;
+
+	if ((rc = gguf_check_unchanged(r->g, reterr)) < 0 ||
+	    (rc = proc_start(&r->p, reterr)) < 0)
+		return rc;
+	return read_files(r, reterr);
+}
+
+/* Only what it answers to texts is used, which the sealed vocabulary bounds. */
+static int
+read_vocab_again(struct reader *r, struct err *reterr)
+{
+	int rc = send_vocab(r, -1, reterr);
+
+	return rc < 0 ? rc : proc_recv(&r->p, READ_PIECES, 0,
+	    sizeof(struct read_pieces), reterr);
+}
+
 /* --- the vocabulary --- */
 
 /* Token ids index what belongs to the model, too. */
@@ -357,49 +401,36 @@ take_pieces(struct reader *r, uint64_t nbytes, struct err *reterr)
 	return fail_image(r, rc, &e, reterr);
 }
 
+static int
+recv_vocab(struct reader *r, struct read_pieces *ret, struct err *reterr)
+{
+	int rc;
+
+	if (r->vocab_fd < 0 && (rc = ask_vocab(r, reterr)) < 0)
+		return rc;
+	if ((rc = proc_recv(&r->p, READ_PIECES, 0, sizeof(*ret), reterr)) == 0)
+		memcpy(ret, r->p.msg->buf, sizeof(*ret));
+	return rc;
+}
+
 int
 reader_tokenizer(struct reader *r, struct tokenizer **ret,
     struct err *reterr)
 {
 	struct read_pieces p;
-	int rc;
+	int rc = recv_vocab(r, &p, reterr);
 
-	if (r->vocab_fd < 0 && (rc = ask_vocab(r, reterr)) < 0)
-		return rc;
-	if ((rc = proc_recv(&r->p, READ_PIECES, 0, sizeof(p), reterr)) < 0)
-		return rc;
-	memcpy(&p, r->p.msg->buf, sizeof(p));
-	if ((rc = take_pieces(r, p.nbytes, reterr)) == 0)
+	if (rc == -ECOMM && r->p.was_killed && r->conf->recover > 0) {
+		log_warnx("%s; another one is started", reterr->msg);
+		if (r->vocab_fd >= 0)
+			close(r->vocab_fd);
+		r->vocab_fd = -1;
+		if ((rc = restart(r, reterr)) == 0)
+			rc = recv_vocab(r, &p, reterr);
+	}
+	if (rc == 0 && (rc = take_pieces(r, p.nbytes, reterr)) == 0)
 		*ret = r->tokenizer;
 	return rc;
-}
-
-/* --- another child --- */
-
-/* Have a new child read the open files again.  Only what it answers to texts is
- * used, which the sealed vocabulary bounds; what the first child handed over
- * stays. */
-static int
-read_again(struct reader *r, struct err *reterr)
-{
-	uint32_t n, i;
-	int rc;
-
-	if ((rc = send_open(r, &r->g->file[0], -1, reterr)) < 0 ||
-	    (rc = recv_parts(r, &n, reterr)) < 0)
-		return rc;
-	if (n != r->g->nfiles)
-		return proc_lied(&r->p, reterr, "a count of %" PRIu32
-		    " parts in place of %" PRIu32, n, r->g->nfiles);
-	for (i = 1; i < n; i++)
-		if ((rc = send_part(r, &r->g->file[i], reterr)) < 0)
-			return rc;
-	if ((rc = proc_recv(&r->p, READ_DIRECTORY, 0,
-	    sizeof(struct read_directory), reterr)) < 0 ||
-	    (rc = send_vocab(r, -1, reterr)) < 0)
-		return rc;
-	return proc_recv(&r->p, READ_PIECES, 0, sizeof(struct read_pieces),
-	    reterr);
 }
 
 int
@@ -411,10 +442,8 @@ reader_revive(struct reader *r, struct err *reterr)
 		return 0;
 	if (r->g == NULL)
 		return proc_start(&r->p, reterr);
-	if ((rc = gguf_check_unchanged(r->g, reterr)) < 0 ||
-	    (rc = proc_start(&r->p, reterr)) < 0)
-		return rc;
-	if ((rc = read_again(r, reterr)) < 0)
+	if ((rc = restart(r, reterr)) < 0 ||
+	    (rc = read_vocab_again(r, reterr)) < 0)
 		proc_end(&r->p);	/* it can encode nothing */
 	return rc;
 }

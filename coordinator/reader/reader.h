@@ -48,7 +48,7 @@ int reader_model(const struct reader *r, struct model **ret,
     struct err *reterr);
 
 /* The vocabulary, or why there is none; called once.  It lives as long as r;
- * encoding sends the text to the child. */
+ * encoding sends the text to the child.  -ECOMM as of reader_open(). */
 int reader_tokenizer(struct reader *r, struct tokenizer **ret,
     struct err *reterr);
 

@@ -489,11 +489,42 @@ START_TEST(reader_lost_between_texts_is_replaced)
 }
 END_TEST
 
+/* Before or while it builds the vocabulary; the file is not read from its name. */
+START_TEST(reader_lost_before_the_vocabulary_is_replaced_once)
+{
+	const char *path = pieces_case_save(3, t_tmpdir());
+	struct err e = { .kind = ERR_NONE };
+	unsigned recover;
+	uint32_t *ids;
+	size_t n;
+
+	for (recover = 0; recover < 2; recover++) {
+		t_ok(fx_try_open(path, NULL, &e), &e);
+		fx.conf.recover = (int)recover;
+		kill(fx_pid(), SIGKILL);
+		if (recover == 0) {
+			ck_assert_int_eq(reader_tokenizer(fx.reader, &fx.theirs,
+			    &e), -ECOMM);
+			ck_assert_ptr_nonnull(strstr(e.msg, "killed by"));
+		} else {
+			t_ok(reader_tokenizer(fx.reader, &fx.theirs, &e), &e);
+			t_ok(tokenizer_encode(fx.theirs, "abc", 3, 1, 0, &ids,
+			    &n, &e), &e);
+			ck_assert_uint_gt(n, 0);
+			free(ids);
+		}
+		reader_close(fx.reader);
+		fx_nothing_is_left();
+	}
+}
+END_TEST
+
 int
 main(int argc, char **argv, char **envp)
 {
 	const TTest *const tests[] = {
 		reader_says_what_this_process_would,
+		reader_lost_before_the_vocabulary_is_replaced_once,
 		long_text_comes_back_whole,
 		long_conversation_comes_back_whole,
 		template_that_fails_says_why,
