@@ -489,7 +489,6 @@ START_TEST(reader_lost_between_texts_is_replaced)
 }
 END_TEST
 
-/* Before or while it builds the vocabulary; the file is not read from its name. */
 START_TEST(reader_lost_before_the_vocabulary_is_replaced_once)
 {
 	const char *path = pieces_case_save(3, t_tmpdir());
@@ -500,7 +499,11 @@ START_TEST(reader_lost_before_the_vocabulary_is_replaced_once)
 
 	for (recover = 0; recover < 2; recover++) {
 		t_ok(fx_try_open(path, NULL, &e), &e);
+		reader_close(fx.reader);
+		/* One that was not asked yet cannot have answered. */
 		fx.conf.recover = (int)recover;
+		t_ok(reader_open(&fx.conf, &(struct reader_how){ 0 },
+		    &fx.reader, &e), &e);
 		kill(fx_pid(), SIGKILL);
 		if (recover == 0) {
 			ck_assert_int_eq(reader_tokenizer(fx.reader, &fx.theirs,
