@@ -460,9 +460,9 @@ SLOW    := $(BUILD)/tests/unit/hexagon $(addprefix tests/e2e/,hang.sh \
            hexagon.sh invariance.sh rknpu.sh stress.sh recover.sh \
            processes.sh)
 # Minutes under an emulator; unit/npu_mat and e2e/rknpu.sh compare the NPU's bits
-# there.
+# there, unit/ascend_rows and e2e/ascend.sh an Ascend processor's.
 HOSTS   := $(if $(CROSS),$(addprefix %/unit/,npu_error rknpu_device \
-           jinja_limits))
+           jinja_limits ascend_product))
 CHECKS  := $(filter $(SLOW),$(E2E) $(UNIT:$(B)/%=$(BUILD)/%)) \
            $(if $(filter thread,$(SAN)),,$(KERNELS)) \
            $(filter-out $(SLOW) $(HOSTS),$(E2E) $(UNIT:$(B)/%=$(BUILD)/%)) \
