@@ -13,7 +13,6 @@
 
 /* More than any device charges when it is opened. */
 #define MAX_OPEN_BYTES	GIB
-#define MAX_NEED_BYTES	(1024 * GIB)
 
 static struct {
 	unsigned n;
@@ -37,8 +36,7 @@ device_limits_of(const struct session_conf *sc)
 	return NULL;
 }
 
-/* Memory that a session needs beside its buffers.  The plan adds it up: a worker
- * that says more than any machine has must not make it overflow. */
+/* Memory that a session needs beside its buffers. */
 static int
 store_need(const struct session_conf *sc, const struct wire_limit *wl,
     struct plan_limits *ret, struct err *reterr)
@@ -56,7 +54,7 @@ store_need(const struct session_conf *sc, const struct wire_limit *wl,
 	for (i = 0; i < NITEMS(needs); i++) {
 		if (strcmp(wl->name, needs[i].name) != 0)
 			continue;
-		if (wl->value > MAX_NEED_BYTES)
+		if (wl->value > SESSION_MOST_BYTES)
 			return err_set(reterr, ERR_RUN, -EPROTO, "session %s: "
 			    "its worker says that device %s needs %" PRIu64
 			    " bytes (%s), more than any machine has", sc->name,

@@ -3,6 +3,7 @@
 #include "session.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -212,6 +213,10 @@ session_handshake(struct session *s, struct chan_msg *m, struct err *reterr)
 		return err_set(reterr, ERR_RUN, -EPROTO, "session %s: its "
 		    "worker has protocol version %u, this program %u", s->name,
 		    s->hello.version, WIRE_VERSION);
+	if (s->hello.rss_bytes > SESSION_MOST_BYTES)
+		return err_set(reterr, ERR_RUN, -EPROTO, "session %s: its "
+		    "worker says that it has %" PRIu64 " bytes in memory, more "
+		    "than any machine has", s->name, s->hello.rss_bytes);
 	s->have_hello = 1;
 	for (i = 0; i < s->proc->n; i++)
 		if (!s->proc->of[i]->have_hello)

@@ -40,6 +40,10 @@ enum { PROC_NAMES = 256, WORKER_WORDS = PROC_NAMES + 32 };
 /* How long a worker may take to start or to answer. */
 #define SESSION_WAIT_NS	UINT64_C(60000000000)
 
+/* The plan adds up sizes that workers report.  One that says more than any machine
+ * has is refused, so that no sum overflows. */
+#define SESSION_MOST_BYTES	(1024 * GIB)
+
 struct session;
 
 /* A worker process, and the sessions that it serves: one, or several that share

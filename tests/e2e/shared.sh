@@ -188,6 +188,13 @@ check "a wrong epoch: the error names a session" stderr_has \
     '^straddle: session [ac]: its worker acknowledged epoch 3, but '
 check "a wrong epoch: no process is left" no_process_left
 
+fault hello:0
+straddle "${SHORT[@]}" -q "${PAIR[@]}"
+check "a hello of 2^64 bytes: exit 1" exits 1
+check "a hello of 2^64 bytes: the error says so" stderr_has \
+    '^straddle: session [ab]: its worker says that it has 18446744073709551615 bytes'
+check "a hello of 2^64 bytes: no process is left" no_process_left
+
 # Thread 2 is b's.
 if ! sanitized && [ -z "${STRADDLE_LAUNCH-}" ]; then
 	for call in socket:2 load-openat:2; do

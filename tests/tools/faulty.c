@@ -22,6 +22,8 @@
  * Faults of a worker:
  *	epoch		after another worker's loss it acknowledges an epoch that is
  *			N too high
+ *	hello		in its first message it says that it has 2^64 - 1 bytes in
+ *			memory
  *	flood		it writes 64 MiB of escape sequences to stdout and stderr once
  *			it is confined, and more with each slot that it sends
  *	last-words	before its Nth slot it writes two lines and calls abort()
@@ -499,6 +501,17 @@ report_epoch(struct chan *c, const struct wire_renewed *buf,
 	return __real_report(c, WIRE_RENEWED, &r, sizeof(r), reterr);
 }
 
+static int
+report_hello(struct chan *c, const struct wire_hello *buf, struct err *reterr)
+{
+	struct wire_hello h = *buf;
+
+	h.rss_bytes = UINT64_MAX;
+	if (counters != NULL)
+		atomic_fetch_add(&counters->hits, 1);
+	return __real_report(c, WIRE_HELLO, &h, sizeof(h), reterr);
+}
+
 /* Corrupt a copy of a message, its type and its length. */
 static const void *
 corrupt_message(uint32_t *type, const void *buf, size_t *nbytes)
@@ -525,6 +538,8 @@ __wrap_report(struct chan *c, uint32_t type, const void *buf, size_t nbytes,
 
 	if (strcmp(fault, "epoch") == 0 && type == WIRE_RENEWED)
 		return report_epoch(c, buf, reterr);
+	if (strcmp(fault, "hello") == 0 && type == WIRE_HELLO)
+		return report_hello(c, buf, reterr);
 	if (strcmp(fault, "message") == 0 && messages++ == nth % 4)
 		buf = corrupt_message(&type, buf, &nbytes);
 	return __real_report(c, type, buf, nbytes, reterr);
