@@ -29,7 +29,7 @@ struct jinja_limits {
 	unsigned depth;		/* evaluations within evaluations; values within
 				 * values */
 	uint64_t steps;		/* of one rendering, or compilation */
-	unsigned time_ms;	/* of the same; 0: no limit */
+	unsigned time_ms;	/* CPU time of the same; 0: no limit */
 	size_t memory_bytes;	/* of the program; of one rendering */
 	size_t output_bytes;
 	unsigned range;		/* numbers of one range() */

@@ -49,13 +49,13 @@ jbuf_add(struct jbuf *b, const char *s, size_t n, unsigned mark)
 	size_t k;
 
 	jstep(b->r, n / COMPARED_BYTES);
+	b->seen |= (n > 0) << mark;
 	for (; n > 0; s += k, n -= k) {
 		c = make_room(b, n, &k);
 		memcpy(c->s + c->n, s, k);
 		memset(c->by + c->n, (int)mark, k);
 		c->n += k;
 		b->n += k;
-		b->seen |= 1U << mark;
 	}
 }
 
@@ -76,17 +76,26 @@ jbuf_char(struct jbuf *b, uint32_t c, unsigned mark)
 void
 jbuf_part(struct jbuf *b, const struct jstr *s, size_t from, size_t to)
 {
-	size_t i;
+	struct jchunk *c;
+	size_t k;
 
-	if (s->by == NULL) {
+	if (s->by == NULL || from == to) {
 		jbuf_add(b, s->s + from, to - from, s->mark);
 		return;
 	}
-	while (from < to) {
-		for (i = from + 1; i < to && s->by[i] == s->by[from]; i++)
-			;
-		jbuf_add(b, s->s + from, i - from, s->by[from]);
-		from = i;
+	/* All of one mark? */
+	if (memchr(s->by + from, !s->by[from], to - from) == NULL) {
+		jbuf_add(b, s->s + from, to - from, s->by[from]);
+		return;
+	}
+	jstep(b->r, (to - from) / COMPARED_BYTES);
+	b->seen = 1U << JINJA_TEMPLATE | 1U << JINJA_INPUT;
+	for (; from < to; from += k) {
+		c = make_room(b, to - from, &k);
+		memcpy(c->s + c->n, s->s + from, k);
+		memcpy(c->by + c->n, s->by + from, k);
+		c->n += k;
+		b->n += k;
 	}
 }
 
