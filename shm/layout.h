@@ -134,9 +134,9 @@ copied_rows_bytes(uint32_t batch_rows, uint32_t n_embd, uint32_t head_rows,
 enum {
 	STATUS_PASSES = 13,	/* classes of rows: 1, 2, 3-4, ... 2049-4096 */
 	DEVICE_MEMO_BYTES = 256,
-	DEVICE_CHOICE_BYTES = 128,
+	DEVICE_CHOICE_BYTES = 256,
 	DEVICE_KEY_BYTES = 2048,
-	DEVICE_VERDICT_BYTES = 256
+	DEVICE_VERDICT_BYTES = 512
 };
 
 /* The choices of a device's probe.  Every worker of every session on it is given the

@@ -41,7 +41,7 @@
 #include "layout.h"
 #include "mem.h"
 
-#define WIRE_VERSION	11u
+#define WIRE_VERSION	12u
 
 enum wire_type {
 	WIRE_START = 1, WIRE_MODEL, WIRE_EXTENTS, WIRE_FILE, WIRE_RINGS,

@@ -33,7 +33,7 @@
 #include "shm/layout.h"
 #include "shm/mem.h"
 
-#define DEVICE_VERSION	7u
+#define DEVICE_VERSION	8u
 
 /* A limit of the device: queried or measured, never a constant. */
 struct device_limit {

@@ -46,7 +46,7 @@ struct acl_choice {
 	struct ascend_chip chip;
 	char reason[ACL_REASON];	/* why not an earlier way, or none */
 };
-#define ACL_CHOICE	0x32434341u	/* "ACC2" */
+#define ACL_CHOICE	0x33434341u	/* "ACC3" */
 
 /* A call of the operator: one part of N, one segment of K, one class of rows. */
 struct acl_call;
