@@ -46,6 +46,16 @@ load_vars(struct render_cmd *k, struct err *reterr)
 	    path);
 }
 
+/* strptime() takes the 31st of any month, and mktime() goes on in the next one. */
+static int
+is_day(const struct tm *t)
+{
+	struct tm same = { .tm_year = t->tm_year, .tm_mon = t->tm_mon,
+	    .tm_mday = t->tm_mday };
+
+	return timegm(&same) != -1 && same.tm_mday == t->tm_mday;
+}
+
 /* The variable "now" is the date that the template is told; without it, today. */
 static int
 read_now(struct render_cmd *k, struct err *reterr)
@@ -63,7 +73,7 @@ read_now(struct render_cmd *k, struct err *reterr)
 	for (i = 0; i < NITEMS(forms); i++) {
 		k->now = (struct tm){ .tm_isdst = -1 };
 		if ((end = strptime(now, forms[i], &k->now)) != NULL &&
-		    *end == '\0')
+		    *end == '\0' && is_day(&k->now))
 			return 0;
 	}
 	return err_set(reterr, ERR_USAGE, -EINVAL, "%s: now is \"%.64s\": "

@@ -80,6 +80,9 @@ check_refusal "variables that are no JSON" 2 'bad\.json:2' "${call[@]}" \
 echo '{"messages": [], "now": "tomorrow"}' >"$T/now.json"
 check_refusal "a date that is none" 2 'now is "tomorrow"' "${call[@]}" \
     ChatML --vars "$T/now.json"
+echo '{"messages": [], "now": "2026-02-31"}' >"$T/now.json"
+check_refusal "a day that is none" 2 'now is "2026-02-31"' "${call[@]}" \
+    ChatML --vars "$T/now.json"
 
 # A model's own template, and its tokens.
 straddle render -m "$MODEL" --vars "$T/vars.json"
