@@ -3,8 +3,11 @@
 
 #include "kernels/types/quant.h"
 
-/* C of more would not be worth it. */
+/* A larger block of C would not be worth its memory. */
 #define MOST_C_BYTES	(16 * MIB)
+
+/* The most that C has beside its largest block. */
+#define AHEAD_C_BYTES	(4 * MIB)
 
 /* The library adds this to a block of the host: alignment, and 32 bytes. */
 enum { HOST_BLOCK_BYTES = 256 };
@@ -114,6 +117,12 @@ ascend_a_bytes(const struct ascend_sizes *s, uint32_t batch_rows)
 }
 
 uint64_t
+ascend_c_bytes(const struct ascend_sizes *s)
+{
+	return s->c_bytes + MIN(s->c_bytes, AHEAD_C_BYTES);
+}
+
+uint64_t
 ascend_small_bytes(const struct ascend_sizes *s, uint32_t batch_rows)
 {
 	return s->k * sizeof(float) + ALIGN_UP((uint64_t)batch_rows,
@@ -127,7 +136,7 @@ ascend_pool_bytes(const struct ascend_chip *chip,
 	uint64_t n = s->weight_bytes + s->workspace_bytes;
 
 	if (chip->has_memory)
-		n += ascend_a_bytes(s, batch_rows) + s->c_bytes;
+		n += ascend_a_bytes(s, batch_rows) + ascend_c_bytes(s);
 	if (chip->has_slots)
 		n += n / 8;
 	n += (s->nweights + WORK_BLOCKS) * ASCEND_BLOCK_BYTES;
@@ -139,7 +148,7 @@ ascend_device_bytes(const struct ascend_chip *chip,
     const struct ascend_sizes *s, uint32_t batch_rows)
 {
 	return ascend_pool_bytes(chip, s, batch_rows) + (chip->has_memory ? 0 :
-	    ascend_a_bytes(s, batch_rows) + s->c_bytes +
+	    ascend_a_bytes(s, batch_rows) + ascend_c_bytes(s) +
 	    2 * HOST_BLOCK_BYTES);
 }
 
@@ -150,6 +159,6 @@ ascend_work_bytes(const struct ascend_chip *chip,
 	/* A pool of fewer bytes may waste more of its last granule. */
 	return ascend_pool_bytes(chip, s, batch_rows) - s->weight_bytes +
 	    chip->granule_bytes + s->twin_bytes +
-	    ascend_a_bytes(s, batch_rows) + s->c_bytes +
+	    ascend_a_bytes(s, batch_rows) + ascend_c_bytes(s) +
 	    2 * HOST_BLOCK_BYTES + ascend_small_bytes(s, batch_rows);
 }

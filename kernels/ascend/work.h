@@ -3,8 +3,9 @@
  * Owns: sizes.  Called by worker/ascend, which allocates it, and by the plan, which
  * counts it.
  *
- * A: the rows of a batch as 16-bit floats.  C: results of a block of its rows as
- * 32-bit floats, for each segment of K.  Both are in memory of the host; a card has
+ * A: the rows of a batch as 16-bit floats.  C: results of blocks of its rows as
+ * 32-bit floats, for each segment of K: the largest block, and room for others that
+ * are computed while the host reads it.  Both are in memory of the host; a card has
  * them once more in its own. */
 #ifndef KERNELS_ASCEND_WORK_H
 #define KERNELS_ASCEND_WORK_H
@@ -46,7 +47,7 @@ struct ascend_chip {
 /* Sizes of the products of a program: the largest ones, and a sum. */
 struct ascend_sizes {
 	uint64_t k;			/* of A */
-	uint64_t c_bytes;		/* of C */
+	uint64_t c_bytes;		/* of the largest block of C */
 	uint64_t workspace_bytes;
 	uint64_t nweights, weight_bytes;	/* matrices on the device */
 	uint64_t twin_bytes;		/* those of them that the host needs in
@@ -83,6 +84,7 @@ void ascend_sizes_add(struct ascend_sizes *s, const struct ascend_chip *chip,
     uint32_t type, uint32_t n, uint32_t k, int has_twin);
 
 uint64_t ascend_a_bytes(const struct ascend_sizes *s, uint32_t batch_rows);
+uint64_t ascend_c_bytes(const struct ascend_sizes *s);
 
 /* The most that the device's pool may hold for these: weights, the workspace, on a
  * card also A and C, and its slack. */

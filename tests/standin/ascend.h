@@ -30,6 +30,8 @@ struct switches {
 	int quirks, vmm, stub, both;
 	uint64_t mem_bytes, granule_bytes;
 	unsigned host_skew, workspace_percent;
+	unsigned delay_us, launch_us;	/* of an operator, of a call */
+	int event_errors;
 	uint32_t ndevices;
 };
 
@@ -185,6 +187,7 @@ enum { MAX_ARG = sizeof(struct op_args) + 64 };	/* with phase two's own */
 
 struct task {
 	char name[40];
+	uint64_t due_ns;		/* done then; 0 = as soon as it runs */
 	task_fn *run;
 	unsigned char arg[MAX_ARG] __attribute__((aligned(16)));
 };
@@ -198,6 +201,8 @@ struct stream {
 	struct tasks tasks;
 	struct graph *capture;		/* NULL = tasks run */
 	int mode, has_mode, error, dead, hangs, busy;
+	uint64_t free_ns;		/* its tasks are done then */
+	uint64_t hang_ns;		/* since then it hangs */
 };
 
 struct context {

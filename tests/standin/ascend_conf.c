@@ -201,6 +201,9 @@ read_number(const char *name, const char *value)
 		{ "host-skew", (int *)&sw.host_skew },
 		{ "devices", (int *)&sw.ndevices },
 		{ "workspace-percent", (int *)&sw.workspace_percent },
+		{ "delay-us", (int *)&sw.delay_us },
+		{ "launch-us", (int *)&sw.launch_us },
+		{ "event-errors", &sw.event_errors },
 	};
 	const struct { const char *name; uint64_t *ret; } sizes[] = {
 		{ "mem-bytes", &sw.mem_bytes },
@@ -266,6 +269,7 @@ read_switches(void)
 	sw.mem_bytes = GIB;
 	sw.granule_bytes = 2 * MIB;
 	sw.host_skew = 16;
+	sw.event_errors = 1;
 	while ((word = strsep(&rest, ",")) != NULL) {
 		if (*word == '\0')
 			continue;

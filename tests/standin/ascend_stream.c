@@ -15,6 +15,25 @@ struct event {
 static uint32_t op_timeout_s;
 static pthread_mutex_t run_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
+static uint64_t
+now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void
+sleep_until(uint64_t ns)
+{
+	const struct timespec t = { .tv_sec = (time_t)(ns / 1000000000),
+	    .tv_nsec = (long)(ns % 1000000000) };
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) != 0)
+		;
+}
+
 /* --- streams --- */
 
 void
@@ -43,6 +62,18 @@ add_task(struct tasks *q, const struct task *t)
 	return ACL_SUCCESS;
 }
 
+/* An operator begins when those before it are done, and takes its time. */
+static void
+set_due(struct stream *s, struct task *t)
+{
+	const unsigned us = ascend_switches()->delay_us;
+
+	if (us == 0 || strncmp(t->name, "acl", 3) == 0)
+		return;
+	s->free_ns = MAX(s->free_ns, now_ns()) + us * UINT64_C(1000);
+	t->due_ns = s->free_ns;
+}
+
 /* A stream of the current context; NULL = the default one.  With the lock. */
 static struct stream *
 find_stream(void *stream, int *ret_rc)
@@ -66,9 +97,13 @@ int
 ascend_queue(void *stream, const char *name, task_fn *run, const void *arg,
     size_t nbytes)
 {
+	const struct switches *sw = ascend_switches();
 	struct task t = { .run = run };
 	struct stream *s;
 	int rc;
+
+	if (sw->launch_us > 0)
+		sleep_until(now_ns() + sw->launch_us * UINT64_C(1000));
 
 	if (nbytes > sizeof(t.arg))
 		ascend_fatal("%s: arguments of %zu bytes", name, nbytes);
@@ -76,9 +111,12 @@ ascend_queue(void *stream, const char *name, task_fn *run, const void *arg,
 	strncpy(t.name, name, sizeof(t.name) - 1);
 	pthread_mutex_lock(&run_lock);
 	pthread_mutex_lock(&ascend_lock);
-	if ((s = find_stream(stream, &rc)) != NULL)
+	if ((s = find_stream(stream, &rc)) != NULL) {
+		if (s->capture == NULL)
+			set_due(s, &t);
 		rc = s->dead ? s->error : add_task(s->capture != NULL ?
 		    &s->capture->tasks : &s->tasks, &t);
+	}
 	pthread_mutex_unlock(&ascend_lock);
 	pthread_mutex_unlock(&run_lock);
 	return rc;
@@ -212,8 +250,11 @@ run_one(struct stream *s)
 		s->tasks.first = s->tasks.n = 0;
 	if ((rc = ascend_injected_task(t.name)) < 0) {
 		s->hangs = 1;
+		s->hang_ns = now_ns();
 		return 0;
 	}
+	if (t.due_ns > 0)
+		sleep_until(t.due_ns);
 	s->busy = 1;
 	if (rc == 0)
 		rc = t.run(t.arg);
@@ -239,10 +280,11 @@ sleep_ms(int64_t ms)
 static int
 wait_hanging(struct stream *s, int32_t ms, int code)
 {
-	int64_t op_ms = (int64_t)op_timeout_s * 1000;
+	const uint64_t end_ns = s->hang_ns + op_timeout_s * UINT64_C(1000000000);
 
-	if (op_ms > 0 && (ms < 0 || op_ms < ms)) {
-		sleep_ms(op_ms);
+	if (op_timeout_s > 0 && (ms < 0 || end_ns <= now_ns() + (uint64_t)ms *
+	    1000000)) {
+		sleep_until(end_ns);
 		s->hangs = 0;
 		s->error = ACL_ERROR_RT_AICORE_TIMEOUT;
 		s->dead = s->mode == ACL_STOP_ON_FAILURE;
@@ -524,17 +566,26 @@ EXPORT int
 aclrtSynchronizeEventWithTimeout(void *event, int32_t ms)
 {
 	struct event *e;
+	struct stream *s;
 	int rc;
 
 	ENTER_CONTEXT();
 	if ((e = find_event(event)) == NULL)
 		return ACL_ERROR_RT_PARAM_INVALID;
-	if ((rc = reach(e, e->recorded)) != ACL_ERROR_RT_EVENT_SYNC_TIMEOUT)
+	rc = reach(e, e->recorded);
+	if (rc == 0 || (rc != ACL_ERROR_RT_EVENT_SYNC_TIMEOUT &&
+	    ascend_switches()->event_errors))
 		return rc;
+	pthread_mutex_lock(&ascend_lock);
+	s = e->stream == NULL ? NULL : ascend_find(HANDLE_STREAM, e->stream);
+	pthread_mutex_unlock(&ascend_lock);
+	if (s != NULL && s->hangs && ascend_switches()->event_errors)
+		return wait_hanging(s, ms, ACL_ERROR_RT_EVENT_SYNC_TIMEOUT);
 	while (ms < 0)
 		sleep_ms(3600 * 1000);
 	sleep_ms(ms);
-	return rc;
+	return ascend_fail(ACL_ERROR_RT_EVENT_SYNC_TIMEOUT, "EE1002: not done "
+	    "within %d ms", ms);
 }
 
 EXPORT int
@@ -608,20 +659,27 @@ aclmdlRICaptureEnd(void *stream, void **ri)
 EXPORT int
 aclmdlRIExecuteAsync(void *ri, void *stream)
 {
+	const unsigned us = ascend_switches()->launch_us;
 	struct graph *g;
 	struct stream *s;
 	unsigned i;
 	int rc;
 
 	ENTER_CAPTURE();
+	if (us > 0)
+		sleep_until(now_ns() + us * UINT64_C(1000));
 	pthread_mutex_lock(&run_lock);
 	pthread_mutex_lock(&ascend_lock);
 	g = ascend_find(HANDLE_GRAPH, ri);
 	s = find_stream(stream, &rc);
 	if (g == NULL)
 		rc = ACL_ERROR_RT_PARAM_INVALID;
-	for (i = 0; rc == ACL_SUCCESS && i < g->tasks.n; i++)
-		rc = s->dead ? s->error : add_task(&s->tasks, &g->tasks.t[i]);
+	for (i = 0; rc == ACL_SUCCESS && i < g->tasks.n; i++) {
+		struct task t = g->tasks.t[i];
+
+		set_due(s, &t);
+		rc = s->dead ? s->error : add_task(&s->tasks, &t);
+	}
 	pthread_mutex_unlock(&ascend_lock);
 	pthread_mutex_unlock(&run_lock);
 	return rc;

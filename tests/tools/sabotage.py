@@ -592,8 +592,37 @@ row("ascend: a stream goes on after a task that failed",
     "unit/ascend_product")
 row("ascend: a wait that failed leaves the stream in use",
     "worker/ascend/session.c",
-    "	s->is_lost = 1;\n	is_late", "	is_late",
+    "	s->is_lost = 1;\n	/* The device's own", "	/* The device's own",
     "unit/ascend_product")
+row("ascend: a product is read before its event", "worker/ascend/queue.c",
+    "	rc = acl_session_wait_event(q->p->s, place_of(q, i), deadline_ns,\n"
+    "	    reterr);", "	(void)deadline_ns;\n	(void)reterr;\n	rc = 0;",
+    "unit/ascend_queue")
+row("ascend: an event stands for the products after it, too",
+    "worker/ascend/queue.c", "		q->ndone = i + 1;\n	return rc;",
+    "		q->ndone = q->n;\n	return rc;", "unit/ascend_queue")
+row("ascend: products started after a wait are done",
+    "worker/ascend/queue.c", "	q->n--;\n	q->ndone--;", "	q->n--;",
+    "unit/ascend_queue")
+row("ascend: each product has an event", "worker/ascend/queue.c",
+    "	if (q->unmarked_bytes >= EVENT_BYTES &&",
+    "	if (q->unmarked_bytes > 0 &&", "unit/ascend_queue")
+row("ascend: parts of C overlap", "worker/ascend/queue.c",
+    "	return begin - end >= nbytes;", "	return begin + size - end >= nbytes;",
+    "unit/ascend_queue")
+row("ascend: nobody asks why an event does not come",
+    "worker/ascend/session.c",
+    "		rc = l->aclrtSynchronizeStreamWithTimeout(s->stream, 1);",
+    "		rc = ACL_ERROR_RT_STREAM_SYNC_TIMEOUT;", "unit/ascend_queue")
+row("ascend: the wait for an event has no deadline",
+    "worker/ascend/session.c",
+    "		if (rc != ACL_ERROR_RT_STREAM_SYNC_TIMEOUT ||\n"
+    "		    event_now_ns() >= deadline_ns)",
+    "		if (rc != ACL_ERROR_RT_STREAM_SYNC_TIMEOUT)",
+    "unit/ascend_queue")
+row("ascend: without events nothing is waited for", "worker/ascend/queue.c",
+    "	int rc = acl_session_wait(q->p->s, deadline_ns, reterr);",
+    "	int rc = (void)deadline_ns, (void)reterr, 0;", "unit/ascend_queue")
 row("ascend: a way may compute anything", "worker/ascend/trial.c",
     "			if (!(fabsf(v - want) <= within * (fabsf(want) + 1)))",
     "			if (isnan(v) && within > 2)",

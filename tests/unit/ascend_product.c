@@ -303,10 +303,10 @@ check_product(uint32_t r0, uint32_t m)
 			    x[(uint64_t)r * w.k + i];
 	memset(p.c, 0xff, p.c_bytes);
 	t_ok(acl_products_send(&p, w.k, ASCEND_ROWS, &e), &e);
-	t_ok(acl_products_start(&p, &w, ASCEND_ROWS, r0, m, &e), &e);
+	t_ok(acl_products_start(&p, &w, ASCEND_ROWS, r0, m, 0, &e), &e);
 	t_ok(acl_session_wait(&s, event_now_ns() + WAIT_NS, &e), &e);
 	for (r = 0; r < m; r++) {
-		acl_products_read(&p, &w, m, r, got);
+		acl_products_read(&p, &w, m, 0, r, got);
 		for (i = 0; i < w.n; i += 1 + i / 40) {
 			for (want = 0, j = 0; j < w.k; j++)
 				want += values[(uint64_t)i * w.k + j] *
@@ -469,9 +469,9 @@ multiply_large(enum ascend_format f, int cut_k)
 	for (i = 1; i < ASCEND_ROWS; i++)
 		acl_put_zeros(&p, K, ASCEND_ROWS, i);
 	t_ok(acl_products_send(&p, K, ASCEND_ROWS, &e), &e);
-	t_ok(acl_products_start(&p, &w, ASCEND_ROWS, 0, 1, &e), &e);
+	t_ok(acl_products_start(&p, &w, ASCEND_ROWS, 0, 1, 0, &e), &e);
 	t_ok(acl_session_wait(&s, event_now_ns() + WAIT_NS, &e), &e);
-	acl_products_read(&p, &w, 1, 0, got);
+	acl_products_read(&p, &w, 1, 0, 0, got);
 	for (i = 0; i < N; i++) {
 		double sum = (double)got[i] * (double)ret_scale *
 		    (double)scale[i], right = (double)each * 5e4 * K;
@@ -582,7 +582,7 @@ run_unprepared(void)
 	begin();
 	choose(ACL_WAY_MM, 0);
 	w = (struct acl_matrix){ .n = 16, .k = 16, .w = &w };
-	ck_assert_int_eq(acl_products_start(&p, &w, 64, 0, 1, &e), -EINVAL);
+	ck_assert_int_eq(acl_products_start(&p, &w, 64, 0, 1, 0, &e), -EINVAL);
 	acl_products_close(&p);
 	end();
 }

@@ -4,7 +4,7 @@
 #define WORKER_ASCEND_ASCEND_H
 
 #include "worker/load/host_mem.h"
-#include "product.h"
+#include "queue.h"
 
 /* A matrix in the device's memory. */
 struct acl_weight {
@@ -26,7 +26,8 @@ struct acl_refusal {
 /* A step of a span. */
 enum acl_step_kind {
 	ACL_STEP_HOST,			/* operations on the host's cores */
-	ACL_STEP_ROWS,			/* the rows of products, into A */
+	ACL_STEP_ROWS,			/* the rows of products, into A: of all
+					 * until the next one in the span */
 	ACL_STEP_PRODUCT
 };
 
@@ -85,6 +86,8 @@ struct device {
 	const struct acl_span *running;
 	const struct batch *batch;
 	uint32_t rows;			/* in A */
+	struct acl_queue queue;
+	uint32_t next, next_row;	/* step and row that are started next */
 	uint64_t calls, ns;
 	uint32_t good_spans;		/* since the worker began */
 };

@@ -7,6 +7,7 @@
  *	trial.c		finds a way of multiplying, with known answers
  *	attempt.c	does that in a process of its own
  *	product.c rows.c	products of 16-bit floats
+ *	queue.c		products in flight
  *	session.c memory.c	stream, pools, aligned host memory
  *	lib.c codes.c board.c layout.c	the library, the machine, layouts
  *

@@ -396,7 +396,8 @@ bind(const struct acl_products *p, struct acl_call *c,
 
 static int
 start_call(struct acl_products *p, const struct acl_matrix *w, uint32_t rows,
-    uint32_t r0, uint32_t class, uint32_t n0, uint32_t k0, struct err *reterr)
+    uint32_t r0, uint32_t class, uint32_t n0, uint32_t k0, uint64_t c_from,
+    struct err *reterr)
 {
 	const uint32_t n = MIN(w->n - n0, (uint32_t)ACL_MOST_N);
 	struct acl_call *c = find_call(p, w->format, n, MIN(w->k - k0,
@@ -415,7 +416,7 @@ start_call(struct acl_products *p, const struct acl_matrix *w, uint32_t rows,
 	at.w = weights + ascend_format_bytes(w->format, i);
 	at.scales = weights + ascend_scales_at(w->format, w->n, w->k) + i /
 	    ASCEND_GROUP * sizeof(uint16_t);
-	at.c = (char *)p->device_c + c_at(p, w, class, n0, k0);
+	at.c = (char *)p->device_c + c_from + c_at(p, w, class, n0, k0);
 	if ((rc = bind(p, c, &at, &ex, reterr)) < 0)
 		return rc;
 	rc = p->s->src.lib->run[ways[form_of(p, w->format)->way].op](
@@ -444,9 +445,17 @@ acl_products_send(struct acl_products *p, uint32_t k, uint32_t rows,
 	    reterr);
 }
 
+uint64_t
+acl_products_c_bytes(const struct acl_products *p, const struct acl_matrix *w,
+    uint32_t m)
+{
+	return c_at(p, w, acl_products_rows(p, w, m), 0, ascend_segments(
+	    &p->choice->chip, w->k) * segment(p, w->k));
+}
+
 int
 acl_products_start(struct acl_products *p, const struct acl_matrix *w,
-    uint32_t rows, uint32_t r0, uint32_t m, struct err *reterr)
+    uint32_t rows, uint32_t r0, uint32_t m, uint64_t at, struct err *reterr)
 {
 	const uint32_t class = acl_products_rows(p, w, m);
 	uint32_t n0, k0;
@@ -454,14 +463,13 @@ acl_products_start(struct acl_products *p, const struct acl_matrix *w,
 
 	for (n0 = 0; n0 < w->n; n0 += ACL_MOST_N)
 		for (k0 = 0; k0 < w->k; k0 += segment(p, w->k))
-			if ((rc = start_call(p, w, rows, r0, class, n0, k0,
+			if ((rc = start_call(p, w, rows, r0, class, n0, k0, at,
 			    reterr)) < 0)
 				return rc;
 	if (p->device_c == p->c)
 		return 0;
-	return copy(p, p->c, p->device_c, c_at(p, w, class, 0,
-	    ascend_segments(&p->choice->chip, w->k) * segment(p, w->k)),
-	    ACL_MEMCPY_DEVICE_TO_HOST, reterr);
+	return copy(p, (char *)p->c + at, (char *)p->device_c + at,
+	    acl_products_c_bytes(p, w, m), ACL_MEMCPY_DEVICE_TO_HOST, reterr);
 }
 
 static void
@@ -481,7 +489,7 @@ add_part(int c_type, const void *block, uint32_t r, uint32_t n, int is_first,
 
 void
 acl_products_read(const struct acl_products *p, const struct acl_matrix *w,
-    uint32_t m, uint32_t r, float *ret)
+    uint32_t m, uint64_t at, uint32_t r, float *ret)
 {
 	const uint32_t class = acl_products_rows(p, w, m);
 	uint32_t n0, k0;
@@ -489,7 +497,7 @@ acl_products_read(const struct acl_products *p, const struct acl_matrix *w,
 	for (n0 = 0; n0 < w->n; n0 += ACL_MOST_N)
 		for (k0 = 0; k0 < w->k; k0 += segment(p, w->k))
 			add_part(form_of(p, w->format)->c_type, (char *)p->c +
-			    c_at(p, w, class, n0, k0), r, MIN(w->n - n0,
+			    at + c_at(p, w, class, n0, k0), r, MIN(w->n - n0,
 			    (uint32_t)ACL_MOST_N), k0 == 0, ret + n0);
 }
 

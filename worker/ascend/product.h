@@ -96,15 +96,21 @@ uint64_t acl_a_index(const struct acl_products *p, uint32_t k, uint32_t rows,
 int acl_products_send(struct acl_products *p, uint32_t k, uint32_t rows,
     struct err *reterr);
 
+/* Bytes of C that a product of m rows needs. */
+uint64_t acl_products_c_bytes(const struct acl_products *p,
+    const struct acl_matrix *w, uint32_t m);
+
 /* Start the product with rows [r0, r0 + m) of A, which was filled for `rows` rows,
- * and the copy of C that a card needs. */
+ * and the copy of C that a card needs.  at: where its part of C begins, a multiple of
+ * ACL_ALIGN bytes. */
 int acl_products_start(struct acl_products *p, const struct acl_matrix *w,
-    uint32_t rows, uint32_t r0, uint32_t m, struct err *reterr);
+    uint32_t rows, uint32_t r0, uint32_t m, uint64_t at, struct err *reterr);
 
 /* Read row r of a product, which has been waited for: w->n sums over the
  * segments. */
 void acl_products_read(const struct acl_products *p,
-    const struct acl_matrix *w, uint32_t m, uint32_t r, float *ret);
+    const struct acl_matrix *w, uint32_t m, uint64_t at, uint32_t r,
+    float *ret);
 
 /* Destroy the calls. */
 void acl_products_close(struct acl_products *p);

@@ -9,6 +9,10 @@
 /* Milliseconds that tasks get which are in the way of an end. */
 enum { DRAIN_MS = 5000 };
 
+/* Milliseconds after which the stream is asked why an event does not come: nobody has
+ * reported what a wait for an event returns once a task before it has failed. */
+enum { EVENT_MS = 1000 };
+
 static int
 failed(const struct acl_session *s, const char *call, int code,
     struct err *reterr)
@@ -72,23 +76,98 @@ acl_session_stream(struct acl_session *s, struct err *reterr)
 	    reterr);
 }
 
+static void
+destroy_events(struct acl_session *s)
+{
+	while (s->nevents > 0)
+		s->src.lib->aclrtDestroyEvent(s->event[--s->nevents]);
+}
+
+int
+acl_session_events(struct acl_session *s, struct err *reterr)
+{
+	int rc;
+
+	if (s->nevents > 0)
+		return 0;
+	for (; s->nevents < ACL_EVENTS; s->nevents++) {
+		rc = s->src.lib->aclrtCreateEvent(&s->event[s->nevents]);
+		if (rc != ACL_SUCCESS) {
+			rc = failed(s, "aclrtCreateEvent", rc, reterr);
+			destroy_events(s);
+			return rc;
+		}
+	}
+	return 0;
+}
+
+int
+acl_session_record(struct acl_session *s, unsigned i, struct err *reterr)
+{
+	int rc = s->src.lib->aclrtRecordEvent(s->event[i], s->stream);
+
+	return rc == ACL_SUCCESS ? 0 : failed(s, "aclrtRecordEvent", rc,
+	    reterr);
+}
+
+/* Milliseconds for a wait, at most `most`. */
+static int32_t
+ms_until(uint64_t deadline_ns, uint64_t most)
+{
+	const uint64_t now = event_now_ns();
+	const uint64_t ms = deadline_ns > now ? (deadline_ns - now) / 1000000 +
+	    1 : 1;
+
+	return (int32_t)MIN(ms, most);
+}
+
+/* After a wait that failed the stream is lost. */
+static int
+lose_stream(struct acl_session *s, const char *call, int code,
+    struct err *reterr)
+{
+	const int is_late = code == ACL_ERROR_RT_STREAM_SYNC_TIMEOUT;
+	int rc = failed(s, call, code, reterr);
+
+	s->is_lost = 1;
+	/* The device's own timeout of an operator is an error like others. */
+	return is_late || rc != -ETIMEDOUT ? rc : -EIO;
+}
+
 int
 acl_session_wait(struct acl_session *s, uint64_t deadline_ns,
     struct err *reterr)
 {
-	uint64_t now = event_now_ns(), ms;
-	int rc, is_late;
+	int rc = s->src.lib->aclrtSynchronizeStreamWithTimeout(s->stream,
+	    ms_until(deadline_ns, INT32_MAX));
 
-	ms = deadline_ns > now ? (deadline_ns - now) / 1000000 + 1 : 1;
-	rc = s->src.lib->aclrtSynchronizeStreamWithTimeout(s->stream,
-	    (int32_t)MIN(ms, (uint64_t)INT32_MAX));
-	if (rc == ACL_SUCCESS)
-		return 0;
-	s->is_lost = 1;
-	is_late = rc == ACL_ERROR_RT_STREAM_SYNC_TIMEOUT;
-	rc = failed(s, "aclrtSynchronizeStreamWithTimeout", rc, reterr);
-	/* The device's own timeout of an operator is an error like others. */
-	return is_late || rc != -ETIMEDOUT ? rc : -EIO;
+	return rc == ACL_SUCCESS ? 0 : lose_stream(s,
+	    "aclrtSynchronizeStreamWithTimeout", rc, reterr);
+}
+
+int
+acl_session_wait_event(struct acl_session *s, unsigned i,
+    uint64_t deadline_ns, struct err *reterr)
+{
+	const struct acl_lib *l = s->src.lib;
+	int rc;
+
+	for (;;) {
+		rc = l->aclrtSynchronizeEventWithTimeout(s->event[i],
+		    ms_until(deadline_ns, EVENT_MS));
+		if (rc == ACL_SUCCESS)
+			return 0;
+		if (rc != ACL_ERROR_RT_EVENT_SYNC_TIMEOUT)
+			return lose_stream(s,
+			    "aclrtSynchronizeEventWithTimeout", rc, reterr);
+		rc = l->aclrtSynchronizeStreamWithTimeout(s->stream, 1);
+		if (rc == ACL_SUCCESS)
+			return 0;
+		if (rc != ACL_ERROR_RT_STREAM_SYNC_TIMEOUT ||
+		    event_now_ns() >= deadline_ns)
+			return lose_stream(s,
+			    "aclrtSynchronizeStreamWithTimeout", rc, reterr);
+	}
 }
 
 void
@@ -100,10 +179,11 @@ acl_session_drain(struct acl_session *s)
 		s->is_lost = 1;
 }
 
-/* Stream, then the device, as often as it was set. */
+/* Events, stream, then the device, as often as it was set. */
 static void
 give_back(struct acl_session *s)
 {
+	destroy_events(s);
 	if (s->stream != NULL)
 		s->src.lib->aclrtDestroyStream(s->stream);
 	s->stream = NULL;

@@ -1,5 +1,5 @@
 /* worker/ascend/session.h - this process's one session on an Ascend device: CANN
- * started, the thread's device, and a stream.
+ * started, the thread's device, a stream, and its events.
  * Owns: them.  Called by the device and its probe, always on one thread, which the
  * context belongs to.  Knows no operators. */
 #ifndef WORKER_ASCEND_SESSION_H
@@ -11,10 +11,14 @@
  * board. */
 enum { ACL_OPERATOR_S = 10 };
 
+enum { ACL_EVENTS = 16 };
+
 struct acl_session {
 	struct acl_source src;		/* points to machine */
 	struct acl_machine machine;
 	void *stream;			/* NULL = none */
+	void *event[ACL_EVENTS];	/* [nevents] */
+	unsigned nevents;		/* ACL_EVENTS or 0 */
 	int is_set;			/* the thread has the device */
 	int is_lost;			/* a task failed, or hangs: the stream
 					 * takes no more */
@@ -27,6 +31,20 @@ int acl_session_open(const char *session, unsigned device,
 
 /* Make the stream, which stops at the first task that fails. */
 int acl_session_stream(struct acl_session *s, struct err *reterr);
+
+/* Make the events, unless there are some.  -ENOTSUP: the device has none, and the
+ * session does without. */
+int acl_session_events(struct acl_session *s, struct err *reterr);
+
+/* Let event i tell when all tasks before it are done.  Its last use has been waited
+ * for. */
+int acl_session_record(struct acl_session *s, unsigned i, struct err *reterr);
+
+/* Wait for event i.  Returns as acl_session_wait(); a task that failed is noticed
+ * within a second, even if the library does not tell it to those that wait for an
+ * event. */
+int acl_session_wait_event(struct acl_session *s, unsigned i,
+    uint64_t deadline_ns, struct err *reterr);
 
 /* Give up a stream that is lost, and the context with it, and make others.  Only
  * while nothing of the device is allocated.  -ETIMEDOUT: a task still hangs. */

@@ -1,11 +1,16 @@
-/* worker/ascend/span.c - the operations of a span, one after the other: those of the
- * host's cores together, the processor's with their copies. */
+/* worker/ascend/span.c - the operations of a span: those of the host's cores together,
+ * one after the other; the processor's with their copies.
+ *
+ * All products with the same rows are started when the rows are in A, as far as C has
+ * room.  The host reads each one where the program has it, in the program's order,
+ * while the processor computes the next ones. */
 #include <errno.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/words.h"
 #include "shm/event.h"
 #include "ascend.h"
 #include "rows.h"
@@ -65,15 +70,66 @@ find_user(const struct device *d, const struct op *rounding)
 	return w;
 }
 
+/* Do operations beside the processor's products of span s need the rows that op
+ * rounds? */
 static int
-take_op(struct device *d, uint32_t i, uint32_t *first,
-    const struct device_buf *kv, const struct device_buf *compute,
-    struct err *reterr)
+is_for_host(const struct device *d, const struct span *s,
+    const struct op *rounding)
+{
+	const struct op *op;
+
+	for (op = rounding + 1; op < d->p->op + d->p->nops; op++)
+		if ((op->in[0] == rounding->out ||
+		    op->in[1] == rounding->out) && (weight_of(d, op) == NULL ||
+		    op >= d->p->op + s->end))
+			return 1;
+	return 0;
+}
+
+/* Are the rows of op in A, from another operation of the span?  filled: the one that
+ * put rows there, or NULL. */
+static int
+has_rows(const struct op *filled, const struct op *op)
+{
+	const struct op *o;
+
+	if (filled == NULL || filled->in[0] != op->in[0])
+		return 0;
+	for (o = filled; o < op; o++)
+		if (o->out == op->in[0])
+			return 0;
+	return 1;
+}
+
+/* What was taken of a span. */
+struct taking {
+	const struct span *s;
+	const struct device_buf *kv, *compute;
+	uint32_t first;			/* of the host's operations to come */
+	const struct op *filled;	/* A: see has_rows() */
+};
+
+static void
+add_rows(struct device *d, struct taking *x, uint32_t i,
+    const struct acl_weight *w)
+{
+	const struct op *op = &d->p->op[i];
+	struct acl_step *s;
+
+	if (has_rows(x->filled, op))
+		return;
+	s = add_step(d, ACL_STEP_ROWS, i);
+	s->rows = op->in[0];
+	s->w = w;
+	x->filled = op;
+}
+
+static int
+take_op(struct device *d, struct taking *x, uint32_t i, struct err *reterr)
 {
 	const struct op *op = &d->p->op[i];
 	const struct acl_weight *w = weight_of(d, op);
 	const char *why = acl_host_reason(d, d->p, op);
-	struct acl_step *s;
 	int rc;
 
 	if (op->kind == OP_QUANTIZE)
@@ -83,16 +139,12 @@ take_op(struct device *d, uint32_t i, uint32_t *first,
 	d->host_ops += w == NULL;
 	if (w == NULL)
 		return 0;
-	/* Rows are rounded for the host's products, too. */
-	if ((rc = add_host(d, *first, i + (op->kind == OP_QUANTIZE), kv,
-	    compute, reterr)) < 0)
+	if ((rc = add_host(d, x->first, i, x->kv, x->compute, reterr)) < 0)
 		return rc;
-	*first = i + 1;
-	if (op->kind == OP_QUANTIZE || acl_rounding_of(d->p, op) == NULL) {
-		s = add_step(d, ACL_STEP_ROWS, i);
-		s->rows = op->in[0];
-		s->w = w;
-	}
+	/* The host rounds for its own products after the processor's began. */
+	x->first = i + (op->kind != OP_QUANTIZE || !is_for_host(d, x->s, op));
+	if (op->kind == OP_QUANTIZE || acl_rounding_of(d->p, op) == NULL)
+		add_rows(d, x, i, w);
 	if (op->kind == OP_MATMUL)
 		add_step(d, ACL_STEP_PRODUCT, i)->w = w;
 	return 0;
@@ -115,7 +167,8 @@ acl_prepare(struct device *d, const struct span *s,
     const struct device_buf *kv, const struct device_buf *compute,
     struct err *reterr)
 {
-	uint32_t first = s->first, i;
+	struct taking x = { s, kv, compute, s->first, NULL };
+	uint32_t i;
 	int rc;
 
 	if ((rc = begin_program(d, reterr)) < 0)
@@ -123,9 +176,9 @@ acl_prepare(struct device *d, const struct span *s,
 	d->compute = compute->host;
 	d->span[d->nspans] = (struct acl_span){ d->nsteps, 0 };
 	for (i = s->first; i < s->end; i++)
-		if ((rc = take_op(d, i, &first, kv, compute, reterr)) < 0)
+		if ((rc = take_op(d, &x, i, reterr)) < 0)
 			return rc;
-	if ((rc = add_host(d, first, s->end, kv, compute, reterr)) < 0)
+	if ((rc = add_host(d, x.first, s->end, kv, compute, reterr)) < 0)
 		return rc;
 	d->nspans++;
 	return 0;
@@ -150,6 +203,7 @@ struct share {
 	const struct acl_step *step;
 	const struct batch *b;
 	uint32_t nrows, r0;
+	uint64_t at;			/* of C */
 };
 
 static void
@@ -185,61 +239,176 @@ read_rows(void *arg, unsigned thread)
 	par_share(d->conf.par, x->nrows, thread, &r, &hi);
 	for (; r < hi; r++) {
 		y = row_at(d, x->b, op->out, x->r0 + r);
-		acl_products_read(&d->products, &w->m, x->nrows, (uint32_t)r,
-		    y);
+		acl_products_read(&d->products, &w->m, x->nrows, x->at,
+		    (uint32_t)r, y);
 		for (i = 0; i < w->m.n; i++)
 			y[i] = y[i] * d->scale[x->r0 + r] * w->scale[i] +
 			    (bias != NULL ? bias[i] : 0);
 	}
 }
 
-static int
-run_product(struct device *d, const struct acl_step *s, const struct batch *b,
-    uint32_t nrows, uint64_t deadline_ns, struct err *reterr)
+static const struct batch *
+batch_of_step(const struct device *d, const struct acl_step *s)
 {
-	const uint32_t most = acl_products_rows(&d->products, &s->w->m,
-	    ASCEND_ROWS);
-	const uint64_t most_ns = UINT64_C(3000000000) * ACL_OPERATOR_S;
-	struct share x = { .d = d, .step = s, .b = b };
+	return batch_of(d->batch, d->p, s->at);
+}
+
+static uint32_t
+rows_of_step(const struct device *d, const struct acl_step *s)
+{
+	const struct batch *b = batch_of_step(d, s);
+
+	return s->at >= d->p->nbody ? b->nselect : b->nrows;
+}
+
+/* Rows of the product that begins with row r0 of n. */
+static uint32_t
+rows_of_product(const struct device *d, const struct acl_step *s, uint32_t r0,
+    uint32_t n)
+{
+	return MIN(n - r0, acl_products_rows(&d->products, &s->w->m,
+	    ASCEND_ROWS));
+}
+
+static const char *
+name_of_step(const struct device *d, const struct acl_step *s)
+{
+	return d->p->op[s->at].w->ext.name;
+}
+
+/* Start the product of a step, from row next_row on.  Returns as acl_queue_start(). */
+static int
+start_product(struct device *d, const struct acl_step *s, struct err *reterr)
+{
+	const uint32_t n = rows_of_step(d, s);
 	struct err e;
+	uint32_t m;
 	int rc;
 
-	for (x.r0 = 0; x.r0 < nrows; x.r0 += x.nrows) {
-		x.nrows = MIN(nrows - x.r0, most);
-		if ((rc = acl_products_start(&d->products, &s->w->m, d->rows,
-		    x.r0, x.nrows, &e)) < 0 ||
-		    (rc = acl_session_wait(&d->s, MIN(deadline_ns,
-		    event_now_ns() + most_ns), &e)) < 0)
-			return err_set(reterr, ERR_RUN, rc == -ETIMEDOUT ?
-			    -EIO : rc, "session %s: product with %s: %s",
-			    d->conf.session, d->p->op[s->at].w->ext.name,
-			    acl_without_session(d->conf.session, e.msg));
+	for (; d->next_row < n; d->next_row += m) {
+		m = rows_of_product(d, s, d->next_row, n);
+		rc = acl_queue_start(&d->queue, (uint32_t)(s - d->step),
+		    &s->w->m, d->rows, d->next_row, m, &e);
+		if (rc < 0)
+			return err_set(reterr, ERR_RUN, rc, "session %s: "
+			    "product with %s: %s", d->conf.session,
+			    name_of_step(d, s), acl_without_session(
+			    d->conf.session, e.msg));
+		if (rc == 0)
+			return 0;
+	}
+	d->next_row = 0;
+	return 1;
+}
+
+/* Start products with the rows in A, as many as there is room for. */
+static int
+start_products(struct device *d, struct err *reterr)
+{
+	const uint32_t end = d->running->first + d->running->n;
+	const struct acl_step *s;
+	int rc = 1;
+
+	for (; d->next < end; d->next++) {
+		s = &d->step[d->next];
+		if (s->kind == ACL_STEP_ROWS || (s->kind == ACL_STEP_PRODUCT &&
+		    (rc = start_product(d, s, reterr)) <= 0))
+			break;
+	}
+	return rc < 0 ? rc : acl_queue_mark(&d->queue, reterr);
+}
+
+/* The products that may have failed: the one that is waited for, and those after
+ * it. */
+static void
+name_products(const struct device *d, char *ret, size_t len)
+{
+	const struct acl_flight *f;
+	uint32_t last = UINT32_MAX;
+	unsigned i;
+
+	ret[0] = '\0';
+	for (i = 0; (f = acl_queue_at(&d->queue, i)) != NULL; last = f->id, i++)
+		if (f->id != last)
+			words_add(ret, len, ", ", "%s", name_of_step(d,
+			    &d->step[f->id]));
+}
+
+static int
+wait_product(struct device *d, uint64_t deadline_ns, struct err *reterr)
+{
+	const uint64_t most_ns = UINT64_C(3000000000) * ACL_OPERATOR_S;
+	char names[256];
+	struct err e;
+	int rc = acl_queue_wait(&d->queue, MIN(deadline_ns, event_now_ns() +
+	    most_ns), &e);
+
+	if (rc == 0)
+		return 0;
+	name_products(d, names, sizeof(names));
+	return err_set(reterr, ERR_RUN, rc == -ETIMEDOUT ? -EIO : rc,
+	    "session %s: product with %s: %s", d->conf.session, names,
+	    acl_without_session(d->conf.session, e.msg));
+}
+
+/* Wait for a step's products, and read each. */
+static int
+finish_product(struct device *d, const struct acl_step *s,
+    const struct batch *b, uint32_t n, uint64_t deadline_ns,
+    struct err *reterr)
+{
+	const uint32_t step = (uint32_t)(s - d->step);
+	struct share x = { .d = d, .step = s, .b = b };
+	int rc;
+
+	if (d->next < step) {	/* the rows are from an earlier span */
+		d->next = step;
+		d->next_row = 0;
+	}
+	for (; x.r0 < n; x.r0 += x.nrows) {
+		if ((rc = start_products(d, reterr)) < 0 ||
+		    (rc = wait_product(d, deadline_ns, reterr)) < 0)
+			return rc;
+		x.nrows = rows_of_product(d, s, x.r0, n);
+		x.at = acl_queue_at(&d->queue, 0)->at;
 		d->conf.par->run(d->conf.par, read_rows, &x);
+		acl_queue_drop(&d->queue);
 		d->calls++;
 	}
 	return 0;
 }
 
 static int
+fill_rows(struct device *d, const struct acl_step *s, const struct batch *b,
+    uint32_t n, struct err *reterr)
+{
+	struct share x = { .d = d, .step = s, .b = b, .nrows = n };
+	int rc;
+
+	d->rows = acl_products_fill(&d->products, n);
+	d->conf.par->run(d->conf.par, put_rows, &x);
+	if ((rc = acl_products_send(&d->products, s->w->m.k, d->rows,
+	    reterr)) < 0)
+		return rc;
+	d->next = (uint32_t)(s - d->step) + 1;
+	d->next_row = 0;
+	return start_products(d, reterr);
+}
+
+static int
 run_step(struct device *d, const struct acl_step *s, uint64_t deadline_ns,
     struct err *reterr)
 {
-	const struct batch *b = batch_of(d->batch, d->p, s->at);
-	const uint32_t nrows = s->at >= d->p->nbody ? b->nselect : b->nrows;
-	struct share x = { .d = d, .step = s, .b = b, .nrows = nrows };
-	int rc = 0;
+	const struct batch *b = batch_of_step(d, s);
+	const uint32_t nrows = rows_of_step(d, s);
+	int rc;
 
 	if (s->kind == ACL_STEP_HOST)
 		return device_cpu.run(d->host, s->host, d->batch, reterr);
 	if (nrows == 0)
 		return 0;
-	if (s->kind == ACL_STEP_ROWS) {
-		d->rows = acl_products_fill(&d->products, nrows);
-		d->conf.par->run(d->conf.par, put_rows, &x);
-		rc = acl_products_send(&d->products, s->w->m.k, d->rows,
-		    reterr);
-	} else
-		rc = run_product(d, s, b, nrows, deadline_ns, reterr);
+	rc = s->kind == ACL_STEP_ROWS ? fill_rows(d, s, b, nrows, reterr) :
+	    finish_product(d, s, b, nrows, deadline_ns, reterr);
 	if (b->progress != NULL)
 		atomic_fetch_add_explicit(b->progress, 1,
 		    memory_order_relaxed);
@@ -253,6 +422,9 @@ acl_run_span(struct device *d, uint64_t deadline_ns, struct err *reterr)
 	uint32_t i;
 	int rc = 0;
 
+	acl_queue_init(&d->queue, &d->products);
+	d->next = s->first;
+	d->next_row = 0;
 	for (i = 0; i < s->n && rc == 0; i++)
 		rc = run_step(d, &d->step[s->first + i], deadline_ns, reterr);
 	return rc;

@@ -219,12 +219,12 @@ multiply(struct trial *t, uint32_t first, uint32_t m, float *ret,
 			t->p.a[acl_a_index(&t->p, t->w.k, ASCEND_ROWS, r, k)] =
 			    t->x[(first + r) * t->w.k + k];
 	if ((rc = acl_products_send(&t->p, t->w.k, ASCEND_ROWS, reterr)) < 0 ||
-	    (rc = acl_products_start(&t->p, &t->w, ASCEND_ROWS, 0, m,
+	    (rc = acl_products_start(&t->p, &t->w, ASCEND_ROWS, 0, m, 0,
 	    reterr)) < 0 || (rc = acl_session_wait(t->p.s, event_now_ns() +
 	    WAIT_NS, reterr)) < 0)
 		return rc;
 	for (r = 0; r < m; r++)
-		acl_products_read(&t->p, &t->w, m, r, ret + r * t->w.n);
+		acl_products_read(&t->p, &t->w, m, 0, r, ret + r * t->w.n);
 	return 0;
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <bsd/string.h>
 
+#include "config/log.h"
 #include "ascend.h"
 #include "rows.h"
 
@@ -229,7 +230,7 @@ alloc_work(struct device *d, const struct ascend_sizes *z, uint32_t rows,
 	int rc;
 
 	p->a_bytes = ascend_a_bytes(z, rows);
-	p->c_bytes = z->c_bytes;
+	p->c_bytes = ascend_c_bytes(z);
 	p->workspace_bytes = z->workspace_bytes;
 	if ((rc = acl_host_alloc(&d->s.src, p->a_bytes, "rows of products",
 	    &d->a, reterr)) < 0 || (rc = acl_host_alloc(&d->s.src, p->c_bytes,
@@ -301,6 +302,23 @@ count_memory(struct device *d)
 	return pool.held_bytes + host;
 }
 
+/* Without events the host waits for all products that are in flight. */
+static int
+open_events(struct device *d, struct err *reterr)
+{
+	struct err e = { 0 };
+	int rc = acl_session_events(&d->s, &e);
+
+	if (rc == -ENOTSUP) {
+		log_info("products are waited for together: %s",
+		    acl_without_session(d->conf.session, e.msg));
+		return 0;
+	}
+	if (rc < 0)
+		*reterr = e;
+	return rc;
+}
+
 int
 acl_place(struct device *d, const struct program *p, struct weights *ws,
     struct err *reterr)
@@ -315,7 +333,8 @@ acl_place(struct device *d, const struct program *p, struct weights *ws,
 	if ((rc = choose_weights(d, p, ws, &z, reterr)) < 0 ||
 	    d->nweights == 0)
 		return rc;
-	if ((rc = charge(d, ascend_work_bytes(&d->choice.chip, &z, rows),
+	if ((rc = open_events(d, reterr)) < 0 ||
+	    (rc = charge(d, ascend_work_bytes(&d->choice.chip, &z, rows),
 	    reterr)) < 0 || (rc = open_pool(d, &z, rows, reterr)) < 0 ||
 	    (rc = alloc_weights(d, ws, reterr)) < 0 ||
 	    (rc = alloc_work(d, &z, rows, reterr)) < 0)
