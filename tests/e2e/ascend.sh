@@ -126,6 +126,9 @@ check "explain names the operator, and reasons for all else" \
 	assert all('aclnnConvolution' in x['reason'] for x in npu
 	    if x['op'] == 'matmul')
 	assert all(x['reason'] for x in ops)
+	norms = [x for x in ops if x['op'] == 'rms_norm']
+	assert norms and all('aclnnRmsNorm: failed with 361001' in x['reason']
+	    for x in norms), norms
 	END
 check_success "devices --verify" devices --verify
 check "every product of the processor is right" \

@@ -29,9 +29,9 @@ struct switches {
 	int refuse_as;			/* a code; 0 = no symbol; 507xxx = late */
 	int quirks, vmm, stub, both;
 	uint64_t mem_bytes, granule_bytes;
-	unsigned host_skew, workspace_percent;
 	unsigned delay_us, launch_us;	/* of an operator, of a call */
 	int event_errors;
+	unsigned host_skew, workspace_percent, fn_workspace;
 	uint32_t ndevices;
 };
 
@@ -147,7 +147,7 @@ typedef int op_fn(const struct op_args *a);	/* a task */
 /* Read an argument of phase one into a; 0 or a code.  These two with the lock. */
 EXPORT int ascend_take(struct op_args *a, const struct acl_tensor *t);
 EXPORT int ascend_take_optional(struct op_args *a, const struct acl_tensor *t);
-/* The same for n tensors, with the lock taken: outputs last. */
+/* The same for n tensors, with the lock taken: outputs last, in reverse order. */
 EXPORT int ascend_take_all(struct op_args *a, unsigned n, ...);
 EXPORT int ascend_take_scalar(const struct acl_scalar *s, double *ret);
 EXPORT int ascend_take_ints(struct op_args *a, const struct acl_int_array *v);

@@ -204,6 +204,7 @@ read_number(const char *name, const char *value)
 		{ "delay-us", (int *)&sw.delay_us },
 		{ "launch-us", (int *)&sw.launch_us },
 		{ "event-errors", &sw.event_errors },
+		{ "fn-workspace", (int *)&sw.fn_workspace },
 	};
 	const struct { const char *name; uint64_t *ret; } sizes[] = {
 		{ "mem-bytes", &sw.mem_bytes },

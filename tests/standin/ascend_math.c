@@ -39,7 +39,8 @@ element(enum element f, float a, float b, float alpha)
 	return 0;
 }
 
-/* i[0]: enum element; i[1]: an Add whose output is an input.  t: inputs, out. */
+/* i[0]: enum element; i[1]: an Add, which spoils a product when its output is an
+ * input.  t: inputs, out. */
 static int
 run_elements(const struct op_args *a)
 {
@@ -56,7 +57,8 @@ run_elements(const struct op_args *a)
 		    (float)a->d : (float)ascend_get(y, ascend_broadcast(out,
 		    y, i)), (float)a->alpha));
 	}
-	if (a->i[1])
+	if (a->i[1] && (ascend_same(x, out) || (y != NULL && ascend_same(y,
+	    out))))
 		ascend_poisoned = 1;
 	return 0;
 }
@@ -86,9 +88,7 @@ finish_elements(const char *op, enum element f, int rc, struct op_args *a,
 	for (i = 0; rc == 0 && i + 1 < a->nt; i++)
 		if (!fits(&a->t[i], &a->t[a->nt - 1]))
 			rc = ACLNN_ERR_PARAM_INVALID;
-	if (rc == 0 && strcmp(op, "Add") == 0 && ascend_switches()->quirks)
-		a->i[1] = ascend_same(&a->t[0], &a->t[2]) ||
-		    ascend_same(&a->t[1], &a->t[2]);
+	a->i[1] = strcmp(op, "Add") == 0 && ascend_switches()->quirks;
 	return ascend_phase_one(op, rc, run_elements, a, 0, ws, ex);
 }
 

@@ -303,19 +303,23 @@ OPERATOR(Convolution, const struct acl_tensor *in, const struct acl_tensor *w,
 
 /* --- norms --- */
 
-/* t: x, gamma, rstd, y */
+/* t: x, gamma, rstd, y.  The order of a row's sum may depend on other rows. */
 static int
 norm(const struct tensor *x, const struct tensor *gamma,
     const struct tensor *rstd, const struct tensor *y, double eps)
 {
+	const enum company company = ascend_switches()->company;
 	int64_t n = ascend_elements(gamma), rows = ascend_elements(x) / n;
-	int64_t i, r;
+	int64_t i, r, first;
 
 	for (r = 0; r < rows; r++) {
 		float sum = 0, scale;
 
+		first = company == COMPANY_ROWS ? rows : company ==
+		    COMPANY_PLACE ? r : 0;
 		for (i = 0; i < n; i++) {
-			float v = (float)ascend_get(x, r * n + i);
+			float v = (float)ascend_get(x, r * n + (first + i) %
+			    n);
 
 			sum += v * v;
 		}
@@ -341,9 +345,9 @@ run_add_norm(const struct op_args *a)
 	int64_t i, n = ascend_elements(&a->t[0]);
 
 	for (i = 0; i < n; i++)
-		ascend_put(&a->t[4], i, ascend_get(&a->t[0], i) +
+		ascend_put(&a->t[3], i, ascend_get(&a->t[0], i) +
 		    ascend_get(&a->t[1], i));
-	return norm(&a->t[4], &a->t[2], &a->t[3], &a->t[5], a->d);
+	return norm(&a->t[3], &a->t[2], &a->t[4], &a->t[5], a->d);
 }
 
 static int
@@ -375,12 +379,12 @@ OPERATOR(AddRmsNorm, const struct acl_tensor *x1, const struct acl_tensor *x2,
     const struct acl_tensor *rstd, const struct acl_tensor *sum)
 {
 	struct op_args a = { .d = eps };
-	int rc = ascend_take_all(&a, 6, x1, x2, gamma, rstd, sum, y);
+	int rc = ascend_take_all(&a, 6, x1, x2, gamma, sum, rstd, y);
 
 	if (rc == 0)
-		rc = check_norm(&a.t[0], &a.t[2], &a.t[3], &a.t[5]);
+		rc = check_norm(&a.t[0], &a.t[2], &a.t[4], &a.t[5]);
 	if (rc == 0 && (ascend_elements(&a.t[1]) != ascend_elements(&a.t[0]) ||
-	    ascend_elements(&a.t[4]) != ascend_elements(&a.t[0])))
+	    ascend_elements(&a.t[3]) != ascend_elements(&a.t[0])))
 		rc = ACLNN_ERR_PARAM_INVALID;
 	return ascend_phase_one("AddRmsNorm", rc, run_add_norm, &a, 0, ws, ex);
 }

@@ -36,13 +36,14 @@
  *	granule-bytes=N	of virtual memory (2 MiB)
  *	host-skew=N	aclrtMallocHost() in RC mode is so far from a multiple of
  *			64 (16)
- *	company=HOW	a product's sums begin at a place in K that depends on the
- *			number of its rows (rows) or the row (place)
+ *	company=HOW	a product's sums, and a norm's, begin at a place in K that
+ *			depends on the number of its rows (rows) or the row (place)
  *	workspace-percent=N	of W as 16-bit floats, that products need
  *	delay-us=N	each operator takes so long on the device, beside the host
  *	launch-us=N	each call that starts a task takes so long on the host
  *	event-errors=0	a wait for an event that does not come times out, whatever
  *			became of the stream
+ *	fn-workspace=N	bytes that other operators need
  *	zero=OP+OP	operators whose result is zeros; all
  *	wrong=OP+OP	operators with one wrong element; all
  *	fail=CALL:CODE@N+...  call N (every one without @N) returns CODE:

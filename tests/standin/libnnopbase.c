@@ -327,6 +327,8 @@ ascend_phase_one(const char *op, int check, op_fn *run,
 		return ACLNN_ERR_PARAM_NULLPTR;
 	if (is_refused(op))
 		e.late = as;
+	if (ws == 0)
+		e.ws_bytes = ws = ascend_switches()->fn_workspace;
 	strncpy(e.op, op, sizeof(e.op) - 1);
 	*ret_ws = ws;
 	*ret_ex = new_object(HANDLE_EXECUTOR, &e, sizeof(e));
@@ -358,8 +360,8 @@ aclDestroyAclOpExecutor(struct acl_executor *ex)
 	return end_object(HANDLE_EXECUTOR, ex);
 }
 
-/* Tensors count in the order of the arguments, outputs last: so an output's index
- * is that of all tensors here, which is what lists of one output need. */
+/* Inputs count in the order of the arguments.  Outputs follow them here, the first one
+ * last: ascend_take_all(). */
 static int
 set_address(struct acl_executor *ex, size_t index, int from_last, void *data)
 {
@@ -706,5 +708,6 @@ ascend_broadcast(const struct tensor *out, const struct tensor *b, int64_t i)
 int
 ascend_same(const struct tensor *a, const struct tensor *b)
 {
-	return a->data == b->data && a->offset == b->offset;
+	return a->data != NULL && a->data == b->data && a->offset ==
+	    b->offset;
 }

@@ -630,6 +630,22 @@ row("ascend: a way may compute anything", "worker/ascend/trial.c",
 row("ascend: rows may depend on others", "worker/ascend/trial.c",
     "				rc = 0;\n", "				rc = 1;\n",
     "unit/ascend_product")
+row("ascend: a norm may give anything", "worker/ascend/ops_trial.c",
+    "			if (!(fabs(value(t, row, i) - want) <= relative *",
+    "			if (!(0 * fabs(value(t, row, i) - want) <= relative *",
+    "unit/ascend_ops")
+row("ascend: a norm's row may depend on others", "worker/ascend/ops_trial.c",
+    "		if (!is_alone(t))", "		if (!is_alone(t) && which < 0)",
+    "unit/ascend_ops")
+row("ascend: a stream lost by an operator stays in use",
+    "worker/ascend/ops_trial.c",
+    "	return acl_session_renew(t->f.s, &e) < 0 ? -EAGAIN : 0;",
+    "	return 0;", "unit/ascend_ops")
+row("ascend: an operator that is gone is taken from the cache",
+    "worker/ascend/verdict.c",
+    "		if (acl_fn_outcome(got->fn[f]) == ACL_FN_RIGHT &&",
+    "		if (acl_fn_outcome(got->fn[f]) == ACL_FN_OUTCOMES &&",
+    "unit/ascend_verdict")
 row("ascend: a single group is given to the operator",
     "kernels/ascend/work.c",
     "k <= ASCEND_GROUP || ", "",

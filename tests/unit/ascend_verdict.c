@@ -37,6 +37,8 @@ some_choice(void)
 	    0, { 1, 8, ASCEND_ROWS } };
 	c.form[ASCEND_INT8] = (struct acl_form){ ACL_WAY_GROUPS, ACL_FLOAT16,
 	    1, 0, { ASCEND_FEW_ROWS } };
+	c.fn[ACL_FN_NORM] = acl_fn_pack(ACL_FN_RIGHT, 0);
+	c.fn[ACL_FN_SILU] = acl_fn_pack(ACL_FN_REFUSED, 561103);
 	return c;
 }
 
@@ -62,6 +64,7 @@ take_own(void)
 	begin();
 	ck_assert_int_eq(take(&want, &got), 1);
 	ck_assert_mem_eq(got.form, want.form, sizeof(got.form));
+	ck_assert_mem_eq(got.fn, want.fn, sizeof(got.fn));
 	ck_assert_uint_eq(got.chip.workspace_bytes, 2 * MIB);
 	ck_assert_uint_eq(got.chip.workspace_percent, 130);
 	ck_assert_uint_eq(got.chip.groups, 1);
@@ -77,6 +80,23 @@ take_own(void)
 START_TEST(the_ways_are_taken_and_nothing_else)
 {
 	as_run_bare("", AS_OLD, take_own);
+}
+END_TEST
+
+static void
+refuse_missing(void)
+{
+	struct acl_choice want = some_choice(), got = { 0 };
+
+	begin();
+	ck_assert_int_eq(take(&want, &got), 0);
+	ck_assert_str_eq(why, "aclnnRmsNorm is not in this CANN");
+	acl_session_close(&s);
+}
+
+START_TEST(an_operator_that_is_gone_is_not_taken)
+{
+	as_run_bare("missing=RmsNorm", AS_OLD, refuse_missing);
 }
 END_TEST
 
@@ -111,6 +131,7 @@ refuse_unsound(void)
 	REFUSED(c.chip.groups = 2);
 	REFUSED(c.chip.groups = ASCEND_FORMATS);
 	REFUSED(c.chip.cut_k = 2);
+	REFUSED(c.fn[ACL_FN_ADD] = acl_fn_pack(ACL_FN_OUTCOMES, 0));
 	REFUSED(c.chip.workspace_bytes = UINT64_MAX);
 	REFUSED(c.chip.workspace_percent = ASCEND_MOST_PERCENT + 1);
 	acl_session_close(&s);
@@ -262,6 +283,7 @@ main(void)
 {
 	const TTest *const tests[] = {
 		the_ways_are_taken_and_nothing_else,
+		an_operator_that_is_gone_is_not_taken,
 		a_verdict_out_of_bounds_is_refused,
 		noise_stays_in_bounds,
 		a_verdict_of_another_machine_is_refused,

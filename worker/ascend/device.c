@@ -6,14 +6,15 @@
  *	span.c		operations, one after the other
  *	trial.c		finds a way of multiplying, with known answers
  *	attempt.c	does that in a process of its own
+ *	ops.c ops_trial.c	other operators, and a trial of each
  *	product.c rows.c	products of 16-bit floats
  *	queue.c		products in flight
  *	session.c memory.c	stream, pools, aligned host memory
  *	lib.c codes.c board.c layout.c	the library, the machine, layouts
  *
- * The processor multiplies matrices so far.  An operation that it does not compute
- * runs on the session's cores, in the same memory, with the CPU's bits; explain says
- * why. */
+ * The processor multiplies matrices so far; other operators are only tried.  An
+ * operation that it does not compute runs on the session's cores, in the same memory,
+ * with the CPU's bits; explain says why. */
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -127,18 +128,41 @@ ascend_traits(const struct device *d, struct device_traits *ret)
 
 /* --- placement and memory --- */
 
+/* Say whether the operator is right here: the host computes op in any case. */
+static void
+tell_operator(const struct device *d, enum op_kind kind,
+    char reason[REASON_LEN])
+{
+	static const uint8_t fn[OP_NKINDS] = {	/* 1 + enum acl_fn; 0 = none */
+		[OP_RMS_NORM] = 1 + ACL_FN_NORM,
+		[OP_SWIGLU] = 1 + ACL_FN_SWIGLU,
+		[OP_ADD] = 1 + ACL_FN_ADD_TO,
+		[OP_ROPE] = 1 + ACL_FN_ROTATE,
+	};
+	char text[96];
+
+	if (d == NULL || fn[kind] == 0) {
+		strlcpy(reason, "not built for it yet", REASON_LEN);
+		return;
+	}
+	acl_fn_text((enum acl_fn)(fn[kind] - 1), d->choice.fn[fn[kind] - 1],
+	    text, sizeof(text));
+	snprintf(reason, REASON_LEN, "%s%s", text, acl_fn_outcome(
+	    d->choice.fn[fn[kind] - 1]) == ACL_FN_RIGHT ?
+	    ", but is not built in yet" : "");
+}
+
 static int
 ascend_supports(void *arg, const struct program *p, const struct op *op,
     char reason[REASON_LEN])
 {
-	(void)arg;
 	(void)p;
 	reason[0] = '\0';
 	if (op->kind == OP_MATMUL_ID)
 		strlcpy(reason, "products whose matrix differs from row to "
 		    "row are not built for it yet", REASON_LEN);
 	else if (op->kind != OP_MATMUL && op->kind != OP_QUANTIZE)
-		strlcpy(reason, "not built for it yet", REASON_LEN);
+		tell_operator(arg, op->kind, reason);
 	else if (op->w != NULL && weight_is_for_host(&op->w->ext))
 		strlcpy(reason, "the choice of experts keeps the host's "
 		    "precision", REASON_LEN);

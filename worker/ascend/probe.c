@@ -7,6 +7,7 @@
 #include <bsd/string.h>
 
 #include "config/meminfo.h"
+#include "config/words.h"
 #include "ascend.h"
 #include "board.h"
 #include "trial.h"
@@ -152,6 +153,31 @@ tell_products(const struct acl_choice *c, const char *groups_reason,
 		    '\0' ? "; Q4_0 not: " : "", groups_reason);
 }
 
+/* List the operators that are no products: those that are right, then the others with
+ * their codes. */
+static void
+tell_others(const struct acl_choice *c, struct device_probe *ret)
+{
+	char right[320] = "", others[320] = "";
+	const char *name;
+	unsigned i, code;
+
+	for (i = 0; i < ACL_FNS; i++) {
+		name = acl_fn_name((enum acl_fn)i) + strlen("aclnn");
+		code = c->fn[i] & ((1u << ACL_FN_CODE_BITS) - 1);
+		if (acl_fn_outcome(c->fn[i]) == ACL_FN_RIGHT)
+			words_add(right, sizeof(right), ", ", "%s", name);
+		else if (code != 0)
+			words_add(others, sizeof(others), ", ", "%s (%u)",
+			    name, code);
+		else
+			words_add(others, sizeof(others), ", ", "%s", name);
+	}
+	probe_add(ret, "other operators", right[0] != '\0', "right: %.150s"
+	    "%s%.150s", right[0] != '\0' ? right : "none", others[0] != '\0' ?
+	    "; not: " : "", others);
+}
+
 /* Take the ways of an earlier probe, or try all.  Not kept are trials that found
  * nothing, which a remedy would change, and those that ended early. */
 static int
@@ -209,6 +235,8 @@ choose(struct acl_session *s, const struct device_verdict *known,
 	memcpy(ret->choice.of_device, &c, sizeof(c));
 	ret->ascend = c.chip;
 	tell_products(&c, groups_reason, ret);
+	if (f->way != ACL_WAY_NONE)
+		tell_others(&c, ret);
 	return rc;
 }
 

@@ -12,6 +12,7 @@
 #define WORKER_ASCEND_PRODUCT_H
 
 #include "kernels/ascend/work.h"
+#include "ops.h"
 #include "session.h"
 
 enum acl_way {
@@ -45,6 +46,7 @@ struct acl_choice {
 	uint8_t pad;
 	struct ascend_chip chip;
 	char reason[ACL_REASON];	/* why not an earlier way, or none */
+	uint32_t fn[ACL_FNS];		/* outcomes of other operators (ops.h) */
 };
 #define ACL_CHOICE	0x33434341u	/* "ACC3" */
 

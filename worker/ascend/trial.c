@@ -15,6 +15,7 @@
 
 #include "kernels/types/quant.h"
 #include "shm/event.h"
+#include "ops_trial.h"
 
 /* The device's own timeout of an operator comes first. */
 #define WAIT_NS		(UINT64_C(1000000000) * (ACL_OPERATOR_S + 2))
@@ -520,6 +521,22 @@ measure_workspace(struct trial *t, uint64_t constant)
 	return (uint32_t)MIN(most, (uint64_t)ASCEND_MOST_PERCENT);
 }
 
+/* Notes of the operators that are no products follow those of the ways. */
+enum { FIRST_FN_NOTE = ACL_NWAYS + 1 };
+
+/* Try these after the ways.  0 or -EAGAIN. */
+static int
+try_fns(struct trial *t)
+{
+	uint64_t workspace;
+	int rc = acl_try_fns(t->p.s, t->notes, FIRST_FN_NOTE, t->choice.fn,
+	    &workspace);
+
+	t->choice.chip.workspace_bytes =
+	    MAX(t->choice.chip.workspace_bytes, workspace);
+	return rc;
+}
+
 int
 acl_choose(struct acl_session *s, struct acl_notes *notes,
     struct acl_choice *ret, char groups_reason[ACL_REASON])
@@ -527,7 +544,7 @@ acl_choose(struct acl_session *s, struct acl_notes *notes,
 	struct trial *t = calloc(1, sizeof(*t));
 	int rc;
 
-	_Static_assert((int)ACL_NWAYS < (int)ACL_NOTED, "ways to note");
+	_Static_assert(FIRST_FN_NOTE + (int)ACL_FNS <= (int)ACL_NOTED, "notes");
 	groups_reason[0] = '\0';
 	if (t == NULL) {
 		strlcpy(ret->reason, "no memory for a trial",
@@ -539,7 +556,8 @@ acl_choose(struct acl_session *s, struct acl_notes *notes,
 	t->p.s = s;
 	t->p.choice = &t->choice;
 	if ((rc = try_halves(t, ret->reason)) > 0 &&
-	    (rc = try_groups(t, groups_reason)) == 0) {
+	    (rc = try_groups(t, groups_reason)) == 0 &&
+	    (rc = try_fns(t)) == 0) {
 		memcpy(t->choice.reason, ret->reason, sizeof(ret->reason));
 		*ret = t->choice;
 		ret->chip.workspace_bytes = MAX(ALIGN_UP(2 *

@@ -10,10 +10,10 @@
 
 /* Fill ret: for each format the first way that computes right, with results that do
  * not depend on the other rows of a product, nor on their number (else in products
- * of one size); or ACL_WAY_NONE and the reason.  groups_reason: why integers have no
- * way, or none.  The session has a stream.  notes: ways that are not tried again, by
- * their number; what is tried.  -EAGAIN: a way never returns, so this process must
- * end. */
+ * of one size); or ACL_WAY_NONE and the reason; where products run, also the outcomes
+ * of other operators.  groups_reason: why integers have no way, or none.  The session
+ * has a stream.  notes: ways that are not tried again, by their number; what is tried.
+ * -EAGAIN: a way never returns, so this process must end. */
 int acl_choose(struct acl_session *s, struct acl_notes *notes,
     struct acl_choice *ret, char groups_reason[ACL_REASON]);
 

@@ -158,6 +158,9 @@ acl_choice_is_sound(const struct acl_choice *c)
 		    (f > 0 && f <= c->chip.groups &&
 		    c->form[f].way == ACL_WAY_NONE))
 			return 0;
+	for (f = 0; f < ACL_FNS; f++)
+		if (acl_fn_outcome(c->fn[f]) >= ACL_FN_OUTCOMES)
+			return 0;
 	return 1;
 }
 
@@ -192,6 +195,13 @@ acl_verdict_take(const struct device_verdict *v, const char *key,
 		strlcpy(why, "it is out of bounds", len);
 		return 0;
 	}
+	for (f = 0; f < ACL_FNS; f++)
+		if (acl_fn_outcome(got->fn[f]) == ACL_FN_RIGHT &&
+		    !acl_fn_is_there(lib, (enum acl_fn)f)) {
+			snprintf(why, len, "%s is not in this CANN",
+			    acl_fn_name((enum acl_fn)f));
+			return 0;
+		}
 	for (f = 0; f < ASCEND_FORMATS; f++)
 		if (got->form[f].way != ACL_WAY_NONE && !acl_way_is_there(lib,
 		    (enum acl_way)got->form[f].way)) {

@@ -37,7 +37,7 @@ order_stats(struct worker *w, struct err *reterr)
 }
 
 /* Ask the device about its operations: their place may depend on the rows, or be
- * the host's. */
+ * the host's.  An opened device knows more reasons, too. */
 static int
 explain_rows(struct worker *w, const struct program *p, struct placement *pl,
     struct err *reterr)
@@ -52,7 +52,9 @@ explain_rows(struct worker *w, const struct program *p, struct placement *pl,
 			rc = w->sc.dev->explain(w->sc.opened, p, &p->op[i],
 			    pl->op[i].reason, reterr);
 			pl->op[i].on_device = rc == 0;
-		}
+		} else
+			(void)w->sc.dev->supports(w->sc.opened, p, &p->op[i],
+			    pl->op[i].reason);
 	return MIN(rc, 0);
 }
 

@@ -1,0 +1,18 @@
+/* worker/ascend/ops_trial.h - finds out which operators that are no products an Ascend
+ * processor runs, by trying them with known answers.
+ * Owns: nothing.  Called by trial.c, in the process of the device's probe. */
+#ifndef WORKER_ASCEND_OPS_TRIAL_H
+#define WORKER_ASCEND_OPS_TRIAL_H
+
+#include "attempt.h"
+#include "ops.h"
+
+/* Try each operator: on narrow and wide rows, against a reference in double precision,
+ * and with the rows alone, among 8 and among 64, which must not change a bit.  ret: an
+ * outcome for each, packed.  note0: number of the first one's note.  *ret_workspace:
+ * the most that one needs.  -EAGAIN: an operator never returns, so this process must
+ * end. */
+int acl_try_fns(struct acl_session *s, struct acl_notes *notes, unsigned note0,
+    uint32_t ret[ACL_FNS], uint64_t *ret_workspace);
+
+#endif
