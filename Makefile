@@ -127,7 +127,7 @@ PROGSRC := $(sort $(call matching,tests/unit/*.c tests/check/bench_*.c) \
            tests/check/ring_loop.c $(call matching,tests/tools/*.c))
 # Each takes the place of the vendor's library of the same name.
 ASCEND  := $(addprefix $(B)/tests/standin/,libascendcl.so libnnopbase.so \
-           libopapi.so split/libopapi_nn.so split/libopapi_math.so \
+           libacl_op_compiler.so libopapi.so split/libopapi_nn.so split/libopapi_math.so \
            split/libopapi_transformer.so)
 STANDINS := $(addprefix $(B)/tests/standin/,libcdsprpc.so librknnrt.so) \
            $(ASCEND)
@@ -282,13 +282,16 @@ $(filter $(B)/tests/unit/rknpu%,$(PROGS)): | $(B)/tests/standin/librknnrt.so
 # Runtime, tensors, operators: each needs those before it.
 ASCENDC = $(addprefix $(S)tests/standin/,$(1))
 $(B)/tests/standin/libascendcl.so: $(call ASCENDC,libascendcl.c ascend_conf.c \
-    ascend_mem.c ascend_stream.c)
-$(B)/tests/standin/libnnopbase.so: $(call ASCENDC,libnnopbase.c) \
+    ascend_mem.c ascend_op.c ascend_stream.c)
+$(B)/tests/standin/libnnopbase.so: $(call ASCENDC,libnnopbase.c \
+    ascend_multiply.c) \
     $(S)kernels/types/quant.c $(B)/tests/standin/libascendcl.so
 $(filter %.so,$(filter-out %/libascendcl.so %/libnnopbase.so,$(ASCEND))): \
     $(B)/tests/standin/libnnopbase.so $(B)/tests/standin/libascendcl.so
 $(B)/tests/standin/libopapi.so: $(call ASCENDC,libopapi.c ascend_nn.c \
     ascend_math.c ascend_transformer.c)
+$(B)/tests/standin/libacl_op_compiler.so: \
+    $(call ASCENDC,libacl_op_compiler.c) $(S)kernels/types/quant.c
 $(filter $(B)/tests/standin/split/%,$(ASCEND)): \
     $(B)/tests/standin/split/libopapi_%.so: $(call ASCENDC,libopapi_split.c \
     ascend_%.c)

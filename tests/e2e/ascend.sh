@@ -134,6 +134,24 @@ check_success "devices --verify" devices --verify
 check "every product of the processor is right" \
     stdout_has '^verified: [0-9]+ ok, 0 wrong'
 
+# A board on which nothing but the older interface multiplies.
+for soc in 310B 910B; do
+	vary $soc ops=classic
+	check "$soc: operators by name: products run" stderr_has \
+	    '^ascend0: [1-9][0-9]* operations on ascend, [0-9]+ on the CPU'
+done
+check_success "explain operators by name" explain -m "$MODEL" -s ascend --json
+check "explain names the operator and its interface" stdout_has \
+    '"aclop MatMulV2 of 16-bit floats"'
+on 310B ops=classic
+check_success "devices --verify of operators by name" devices --verify
+check "every product of operators by name is right" \
+    stdout_has '^verified: [0-9]+ ok, 0 wrong'
+on 310B ops=classic missing=aclopCompile
+check_success "no compiler" "${ARGS[@]}" -s ascend
+check "no compiler: nothing runs on the processor" stderr_has \
+    '^ascend0: 0 operations on ascend, [0-9]+ on the CPU'
+
 # Q8_0 as integers: as much of the device's memory as of the file.
 floats_text=$text floats_hash=$hash
 on 910B
@@ -198,6 +216,7 @@ counts()	# LABEL SLACK [SWITCH...]
 counts "memory of a board" 16384 310B
 counts "virtual memory" 2097152 910B
 counts "no virtual memory" 16384 910B vmm=0
+counts "memory with operators by name" 16384 310B ops=classic
 
 on 910B vmm=0 mem-bytes=8000000 $FLOATS
 check_refusal "a small card" 3 \
@@ -232,6 +251,8 @@ recovers middle 'product with .*attn_q.weight, .*attn_k.weight, .*attn_v.weight:
     310B late=Mm:507018@58
 recovers call 'session ascend[01]: product with .*: aclnnMm failed with 507000' \
     910B fail=aclnnMm:507000@60
+recovers named 'product with .*: .*aclopExecWithHandle failed with 507000' \
+    310B ops=classic fail=aclopExecWithHandle:507000@60
 recovers copy 'session ascend[01]: .*aclrtMemcpyAsync failed with 507000' \
     910B fail=aclrtMemcpyAsync:507000@90
 recovers abort 'session ascend[01]: its worker was killed by signal 6' \

@@ -17,7 +17,7 @@
 
 /* --- switches --- */
 
-enum operators { OPS_ALL, OPS_BOARD, OPS_DOCS, OPS_NONE };
+enum operators { OPS_ALL, OPS_BOARD, OPS_DOCS, OPS_NONE, OPS_CLASSIC };
 /* Does the order of a row's sums depend on other rows, or on its place? */
 enum company { COMPANY_NONE, COMPANY_ROWS, COMPANY_PLACE };
 
@@ -86,7 +86,8 @@ EXPORT void ascend_family(int split);
 enum handle_kind {
 	HANDLE_CONTEXT = 1, HANDLE_STREAM, HANDLE_EVENT, HANDLE_PHYSICAL,
 	HANDLE_TENSOR, HANDLE_SCALAR, HANDLE_INTS, HANDLE_LIST,
-	HANDLE_EXECUTOR, HANDLE_GRAPH, HANDLE_KINDS
+	HANDLE_EXECUTOR, HANDLE_GRAPH, HANDLE_DESC, HANDLE_BUFFER,
+	HANDLE_ATTR, HANDLE_OP, HANDLE_KINDS
 };
 
 /* With the lock.  new: NULL = too many.  find: NULL = none, a misuse.  end:
@@ -162,6 +163,12 @@ EXPORT int ascend_phase_one(const char *op, int check, op_fn *run,
 EXPORT int ascend_phase_two(const char *op, void *ws, uint64_t ws_bytes,
     struct acl_executor *ex, void *stream);
 
+/* Queue an operator.  late: a code, or 0. */
+EXPORT int ascend_queue_operator(const char *op, op_fn *run,
+    const struct op_args *a, int late, void *stream);
+/* Does the chip refuse this operator? */
+EXPORT int ascend_is_refused(const char *op);
+
 /* Is this operator without a symbol?  For resolvers. */
 EXPORT int ascend_is_missing(const char *op);
 
@@ -180,6 +187,23 @@ EXPORT int64_t ascend_broadcast(const struct tensor *out,
 EXPORT int ascend_same(const struct tensor *a, const struct tensor *b);
 /* Set by an Add whose output is an input; the next product is spoilt. */
 EXPORT extern int ascend_poisoned;
+
+/* Compute out from floats in the order of K, and count the product; c has room for the
+ * floats of the result.  Shapes: [batch][m][k], [batch][k][n]. */
+EXPORT int ascend_put_product(const struct tensor *out, const float *a,
+    const float *b, float *c, int64_t batch, int64_t m, int64_t k, int64_t n);
+/* The task of a product: t[0] and t[1] into t[2]. */
+EXPORT int ascend_multiply(const struct op_args *a);
+
+/* --- operators by name (ascend_op.c, libacl_op_compiler.c) --- */
+
+struct desc {
+	int dtype, format;
+	unsigned ndims;
+	int64_t dims[MAX_DIMS];
+};
+struct data_buffer { void *data; size_t nbytes; };
+struct attr { int transpose[2], offset; unsigned nset; };
 
 /* --- contexts and their streams (libascendcl.c, ascend_stream.c) --- */
 
@@ -215,7 +239,17 @@ void *ascend_current(void);
 /* Free a queue; tasks left in it are a misuse.  With the lock. */
 void ascend_free_tasks(struct tasks *t);
 
-/* --- operators --- */
+/* --- functions --- */
+
+/* Optional functions: dlsym() answers NULL where a resolver does. */
+#define OPTIONAL(f, ...)						\
+	static int do_##f(__VA_ARGS__);					\
+	UNUSED static __typeof__(f) *resolve_##f(void)			\
+	{								\
+		return ascend_listed("missing", #f) ? NULL : do_##f;	\
+	}								\
+	EXPORT __typeof__(f) f __attribute__((ifunc("resolve_" #f)));	\
+	static int do_##f(__VA_ARGS__)
 
 /* dlsym() answers NULL where a resolver does. */
 #define OPERATOR(op, ...)						\

@@ -163,7 +163,8 @@ read_name(const char *name, const char *const *names, unsigned n,
 static int
 read_ops(const char *value)
 {
-	static const char *const names[] = { "all", "board", "docs", "none" };
+	static const char *const names[] = { "all", "board", "docs", "none",
+	    "classic" };
 
 	return read_name("ops", names, NITEMS(names), value);
 }
@@ -423,7 +424,8 @@ index_of(enum handle_kind kind, const void *handle)
 	static const char *const names[HANDLE_KINDS] = {
 		"", "context", "stream", "event", "physical memory", "tensor",
 		"scalar", "array", "list of tensors", "executor",
-		"graph",
+		"graph", "description", "data buffer", "set of attributes",
+		"compiled operator",
 	};
 	uint64_t v = (uint64_t)(uintptr_t)handle;
 	unsigned i = (unsigned)(v >> 4) % MAX_HANDLES;
@@ -484,8 +486,9 @@ count_handles(void)
 	struct ascend_standin_counts *c = &ascend_counts;
 
 	c->tensors = live[HANDLE_TENSOR] + live[HANDLE_SCALAR] +
-	    live[HANDLE_INTS] + live[HANDLE_LIST];
-	c->executors = live[HANDLE_EXECUTOR];
+	    live[HANDLE_INTS] + live[HANDLE_LIST] + live[HANDLE_DESC] +
+	    live[HANDLE_BUFFER] + live[HANDLE_ATTR];
+	c->executors = live[HANDLE_EXECUTOR] + live[HANDLE_OP];
 	c->streams = live[HANDLE_STREAM];
 	c->events = live[HANDLE_EVENT];
 	c->contexts = live[HANDLE_CONTEXT];

@@ -13,7 +13,8 @@ struct ascend_standin_counts {
 	char first_misuse[160];
 	/* Not destroyed yet. */
 	unsigned blocks;		/* of memory */
-	unsigned tensors;		/* and scalars, arrays, lists */
+	unsigned tensors;		/* and scalars, arrays, lists,
+					 * descriptions, data buffers */
 	unsigned executors, streams, events, contexts;
 	/* Memory in use: by the program's words, and as the device counts it. */
 	uint64_t asked_bytes, device_bytes, peak_bytes;

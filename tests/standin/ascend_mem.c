@@ -463,15 +463,6 @@ aclrtMemsetAsync(void *p, size_t p_bytes, int32_t value, size_t nbytes,
 
 /* --- virtual memory --- */
 
-/* Optional functions: dlsym() answers NULL where a resolver does. */
-#define OPTIONAL(f, ...)						\
-	static int do_##f(__VA_ARGS__);					\
-	UNUSED static __typeof__(f) *resolve_##f(void)			\
-	{								\
-		return ascend_listed("missing", #f) ? NULL : do_##f;	\
-	}								\
-	EXPORT __typeof__(f) f __attribute__((ifunc("resolve_" #f)));	\
-	static int do_##f(__VA_ARGS__)
 #define ENTER_VIRTUAL(f)	do {					\
 	int rc_ = ascend_enter(f);					\
 	if (rc_ == 0)							\

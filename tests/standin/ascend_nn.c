@@ -18,70 +18,6 @@ is_float(const struct tensor *t)
 
 /* --- products --- */
 
-/* c = a b, row-major: [m][k], [k][n], [m][n]. */
-static void
-multiply(const float *a, const float *b, float *c, int64_t m, int64_t k,
-    int64_t n)
-{
-	const enum company company = ascend_switches()->company;
-	int64_t i, j, l, at, first;
-
-	memset(c, 0, (size_t)(m * n) * sizeof(*c));
-	for (i = 0; i < m; i++) {
-		first = company == COMPANY_ROWS ? m % k : company ==
-		    COMPANY_PLACE ? i % k : 0;
-		for (at = 0; at < k; at++) {
-			l = first + at < k ? first + at : first + at - k;
-			for (j = 0; j < n; j++)
-				c[i * n + j] += a[i * k + l] * b[l * n + j];
-		}
-	}
-}
-
-static void
-count_product(void)
-{
-	pthread_mutex_lock(&ascend_lock);
-	ascend_counts.products++;
-	pthread_mutex_unlock(&ascend_lock);
-}
-
-/* Compute out from floats; an Add that spoils the next product has done so. */
-static int
-put_product(const struct tensor *out, const float *a, const float *b, float *c,
-    int64_t batch, int64_t m, int64_t k, int64_t n)
-{
-	int64_t i;
-
-	for (i = 0; i < batch; i++)
-		multiply(a + i * m * k, b + i * k * n, c + i * m * n, m, k, n);
-	if (ascend_poisoned)
-		c[0] += 1000;
-	ascend_poisoned = 0;
-	for (i = 0; i < batch * m * n; i++)
-		ascend_put(out, i, c[i]);
-	count_product();
-	return 0;
-}
-
-static int
-run_product(const struct op_args *a)
-{
-	const struct tensor *x = &a->t[0], *w = &a->t[1], *out = &a->t[2];
-	unsigned d = x->ndims;
-	int64_t m = x->dims[d - 2], k = x->dims[d - 1], n = w->dims[d - 1];
-	int64_t batch = ascend_elements(x) / MAX(m * k, 1);
-	float *fa = ascend_load(x), *fb = ascend_load(w);
-	float *fc = malloc((size_t)(batch * m * n) * sizeof(*fc) + 1);
-	int rc = fa == NULL || fb == NULL || fc == NULL ? 507000 :
-	    put_product(out, fa, fb, fc, batch, m, k, n);
-
-	free(fa);
-	free(fb);
-	free(fc);
-	return rc;
-}
-
 static int
 check_product(const char *op, const struct op_args *a, int8_t math)
 {
@@ -124,7 +60,7 @@ workspace_for(const struct tensor *w)
 		int rc = ascend_take_all(&a, 3, x, w, out);		\
 									\
 		return ascend_phase_one(#op, rc != 0 ? rc :		\
-		    check_product(#op, &a, math), run_product, &a,	\
+		    check_product(#op, &a, math), ascend_multiply, &a,	\
 		    workspace_for(&a.t[1]), ws, ex);			\
 	}
 PRODUCT(Mm)
@@ -161,7 +97,7 @@ run_quantized(const struct op_args *a)
 				    (a->t[3].is_null ? 0 : scale_of(&a->t[3],
 				    i, j, a->i[0]))) * scale_of(&a->t[2], i, j,
 				    a->i[0]));
-		rc = put_product(&a->t[5], fa, fb, fc, 1, m, k, n);
+		rc = ascend_put_product(&a->t[5], fa, fb, fc, 1, m, k, n);
 		for (i = 0; !bias->is_null && i < m * n; i++)
 			ascend_put(&a->t[5], i, fc[i] + ascend_get(bias, i %
 			    n));
@@ -259,7 +195,7 @@ run_convolution(const struct op_args *a)
 		for (i = 0; i < k; i++)
 			for (j = 0; j < n; j++)
 				fb[i * n + j] = fw[j * k + i];
-		rc = put_product(out, fa, fb, fc, 1, m, k, n);
+		rc = ascend_put_product(out, fa, fb, fc, 1, m, k, n);
 	}
 	free(fa);
 	free(fw);

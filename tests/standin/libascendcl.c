@@ -1,7 +1,8 @@
 /* tests/standin/libascendcl.c - stand-in for Huawei's libascendcl.so, the runtime
  * of Ascend processors, and with libnnopbase.c and ascend_{nn,math,transformer}.c
- * for the libraries of operators.  Built below build/tests/standin, and found
- * through LD_LIBRARY_PATH: libopapi.so there, the split libraries in split/.
+ * for the libraries of operators; with ascend_op.c and libacl_op_compiler.c for
+ * operators that are called by their names.  Built below build/tests/standin, and
+ * found through LD_LIBRARY_PATH: libopapi.so there, the split libraries in split/.
  *
  * Operators are computed on the CPU: products as sums of floats in the order of
  * K, results rounded to their type.  Nothing runs when it is started: a stream's
@@ -19,13 +20,14 @@
  *	rc=0|1		aclrtGetRunMode()
  *	ops=WHICH	operators that a 310B computes: board (those that a board
  *			was seen to run), docs (those that documents name), none,
- *			all
+ *			all, classic (only MatMulV2, by its name)
  *	as=HOW		how the others refuse: a code of phase one (361001), a
  *			507xxx when the stream is waited for, "missing" symbols
+ *			(100024 of an operator by its name)
  *	missing=NAME+NAME  functions without a symbol: aclrtMapMem, Mm (a pair),
- *			aclnnMm (its second half)
- *	quirks=0|1	of a 310B: Mm of 16-bit floats with M >= 64 and K > 4096
- *			is refused; an Add whose output is an input spoils the next
+ *			aclnnMm (its second half), aclopCompile
+ *	quirks=0|1	of a 310B: Mm and MatMulV2 of 16-bit floats with M >= 64
+ *			and K > 4096 are refused; an Add whose output is an input spoils the next
  *			product
  *	vmm=0|1		virtual memory
  *	stub=1		every call returns 100039, as the libraries do that
@@ -47,7 +49,8 @@
  *	zero=OP+OP	operators whose result is zeros; all
  *	wrong=OP+OP	operators with one wrong element; all
  *	fail=CALL:CODE@N+...  call N (every one without @N) returns CODE:
- *			aclrtMalloc; phase one of Mm; phase two of aclnnMm
+ *			aclrtMalloc; phase one of Mm; phase two of aclnnMm;
+ *			the compilation of MatMulV2
  *	late=OP:CODE@N	the task fails when it runs (507018)
  *	hang=CALL@N	it never returns; hang=OP@N: the task never ends
  *	abort=CALL@N	it ends the process

@@ -271,12 +271,12 @@ is_one_of(const char *op, const char *const *names, unsigned n)
 	return 0;
 }
 
-static int
-is_refused(const char *op)
+int
+ascend_is_refused(const char *op)
 {
 	static const char *const docs[] = {
 		"Cos", "Div", "InplaceCopy", "Neg", "Rsqrt", "Sin", "Sub",
-		"Convolution", "Embedding", "Softmax",
+		"Convolution", "Embedding", "Softmax", "MatMulV2",
 	}, *const board[] = {
 		"Mm", "BatchMatMul", "Add", "InplaceAdd", "Adds", "Mul",
 		"Muls", "Mean", "Silu", "Cast", "Permute", "InplaceMul",
@@ -288,6 +288,8 @@ is_refused(const char *op)
 		return 0;
 	case OPS_NONE:
 		return 1;
+	case OPS_CLASSIC:
+		return strcmp(op, "MatMulV2") != 0;
 	case OPS_DOCS:
 		return !is_one_of(op, docs, NITEMS(docs));
 	case OPS_BOARD:
@@ -300,7 +302,7 @@ is_refused(const char *op)
 int
 ascend_is_missing(const char *op)
 {
-	return ascend_listed("missing", op) || (is_refused(op) &&
+	return ascend_listed("missing", op) || (ascend_is_refused(op) &&
 	    ascend_switches()->refuse_as == 0);
 }
 
@@ -317,7 +319,7 @@ ascend_phase_one(const char *op, int check, op_fn *run,
 	if ((rc = ascend_enter(op)) != 0 ||
 	    (rc = ascend_need_context(op)) != 0)
 		return rc;
-	if (is_refused(op) && as / 1000 != 507)
+	if (ascend_is_refused(op) && as / 1000 != 507)
 		return ascend_fail(as, "EZ9999: Inner Error!\n\t%s: kernel of "
 		    "%s is not found", op, ascend_switches()->soc);
 	if (check != 0)
@@ -325,7 +327,7 @@ ascend_phase_one(const char *op, int check, op_fn *run,
 		    "argument", op);
 	if (ret_ws == NULL || ret_ex == NULL)
 		return ACLNN_ERR_PARAM_NULLPTR;
-	if (is_refused(op))
+	if (ascend_is_refused(op))
 		e.late = as;
 	if (ws == 0)
 		e.ws_bytes = ws = ascend_switches()->fn_workspace;
@@ -481,12 +483,31 @@ has_arrays(const struct op_args *a)
 	return 1;
 }
 
+/* ws: NULL = the operator needs none. */
+static int
+queue_operator(const char *op, op_fn *run, const struct op_args *a, int late,
+    void *ws, uint64_t ws_bytes, void *stream)
+{
+	struct op_task t = { .run = run, .args = *a, .ws = ws,
+	    .ws_bytes = ws_bytes, .late = late };
+
+	t.zero = ascend_listed("zero", op);
+	t.wrong = ascend_listed("wrong", op);
+	return ascend_queue(stream, op, run_task, &t, sizeof(t));
+}
+
+int
+ascend_queue_operator(const char *op, op_fn *run, const struct op_args *a,
+    int late, void *stream)
+{
+	return queue_operator(op, run, a, late, NULL, 0, stream);
+}
+
 int
 ascend_phase_two(const char *op, void *ws, uint64_t ws_bytes,
     struct acl_executor *ex, void *stream)
 {
-	struct op_task t = { .ws = ws };
-	struct executor *e;
+	struct executor *e, copy = { 0 };
 	char call[48] = "aclnn";
 	int rc;
 
@@ -511,18 +532,13 @@ ascend_phase_two(const char *op, void *ws, uint64_t ws_bytes,
 	} else if (!has_arrays(&e->args)) {
 		rc = ACLNN_ERR_PARAM_NULLPTR;
 	} else {
-		t.run = e->run;
-		t.args = e->args;
-		t.ws_bytes = e->ws_bytes;
-		t.late = e->late;
-		t.zero = ascend_listed("zero", op);
-		t.wrong = ascend_listed("wrong", op);
+		copy = *e;
 		if (!e->repeatable)
 			free(ascend_end_handle(HANDLE_EXECUTOR, ex));
 	}
 	pthread_mutex_unlock(&ascend_lock);
-	return rc != 0 ? rc : ascend_queue(stream, op, run_task, &t,
-	    sizeof(t));
+	return rc != 0 ? rc : queue_operator(op, copy.run, &copy.args,
+	    copy.late, ws, copy.ws_bytes, stream);
 }
 
 /* --- elements --- */

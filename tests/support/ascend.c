@@ -44,7 +44,9 @@ as_preload(const char *switches, enum as_family family)
 		exit(1);
 	memcpy(&get_counts, &p, sizeof(p));
 	preload(ACL_BASE);
-	if (family == AS_OLD)
+	if (family != AS_NO_COMPILER)
+		preload(ACL_OP_COMPILER);
+	if (family == AS_OLD || family == AS_NO_COMPILER)
 		preload(ACL_OPS);
 	if (family == AS_SPLIT) {
 		preload("split/" ACL_OPS_NN);

@@ -10,7 +10,7 @@
 #include "tests/standin/ascend_counts.h"
 
 /* Which libraries of operators dlopen() will find. */
-enum as_family { AS_OLD, AS_SPLIT, AS_NO_OPERATORS };
+enum as_family { AS_OLD, AS_SPLIT, AS_NO_OPERATORS, AS_NO_COMPILER };
 
 /* Run fn in a child process with these switches, CANN loaded and initialized,
  * device 0 set; it must end by itself, with no misuse and nothing left. */

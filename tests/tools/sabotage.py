@@ -585,6 +585,49 @@ row("ascend: the arrays of a convolution go before it runs",
     "		return (convolve(l, c, &c->ws_bytes, ex) +\n"
     "		    l->aclDestroyIntArray(c->zero));",
     "unit/ascend_product")
+row("ascend: an operator by name is compiled for W as it is not",
+    "worker/ascend/classic.c",
+    "	    ACL_SUCCESS || (rc = l->aclopSetAttrBool(c->attr, \"transpose_x2\",\n"
+    "	    1))",
+    "	    ACL_SUCCESS || (rc = l->aclopSetAttrBool(c->attr, \"transpose_x2\",\n"
+    "	    0))", "unit/ascend_product")
+row("ascend: an operator by name computes in any type",
+    "worker/ascend/classic.c",
+    "		{ ACL_PRECISION_MODE, \"must_keep_origin_dtype\" },\n", "",
+    "unit/ascend_product")
+row("ascend: an operator by name is compiled for each product",
+    "worker/ascend/classic.c",
+    "	rc = l->aclopExecWithHandle(c->handle,",
+    "	compile(s, c, reterr);\n	rc = l->aclopExecWithHandle(c->handle,",
+    "unit/ascend_product")
+row("ascend: an operator by name loses its descriptions",
+    "worker/ascend/classic.c",
+    "	return rc == ACL_SUCCESS ? 0 : refused(s, \"aclopCreateHandle\", rc,",
+    "	l->aclDestroyTensorDesc(c->out);\n"
+    "	c->out = NULL;\n"
+    "	return rc == ACL_SUCCESS ? 0 : refused(s, \"aclopCreateHandle\", rc,",
+    "unit/ascend_product")
+row("ascend: a refused compilation leaves what it made",
+    "worker/ascend/classic.c",
+    "	    (rc = compile(s, c, reterr)) < 0) {\n"
+    "		acl_classic_close(s->src.lib, c);\n",
+    "	    (rc = compile(s, c, reterr)) < 0) {\n",
+    "unit/ascend_product")
+row("ascend: a library without a compiler has operators by name",
+    "worker/ascend/lib.c",
+    "	return missing == NULL;\n}\n\nint\nacl_has_classic(",
+    "	return missing != NULL || lib.so != NULL;\n}\n\nint\n"
+    "acl_has_classic(", "unit/ascend_product")
+row("ascend: compilations of a trial take any time",
+    "worker/ascend/product.c",
+    "	if (p->compile_by_ns != 0 && event_now_ns() > p->compile_by_ns)",
+    "	if (p->compile_by_ns == 1 && event_now_ns() > p->compile_by_ns)",
+    "unit/ascend_product")
+row("ascend: the graph engine starts in a confined worker",
+    "worker/ascend/device.c",
+    "	if (acl_classic_open(&d->s, &small, &c, &e) == 0)",
+    "	if (d == NULL && acl_classic_open(&d->s, &small, &c, &e) == 0)",
+    "e2e/ascend.sh")
 row("ascend: a stream goes on after a task that failed",
     "worker/ascend/session.c",
     "aclrtSetStreamFailureMode(s->stream, ACL_STOP_ON_FAILURE);",

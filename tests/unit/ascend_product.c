@@ -500,6 +500,8 @@ START_TEST(large_numbers_do_not_overflow)
 }
 END_TEST
 
+static enum acl_way often = ACL_WAY_MM;
+
 static void
 run_often(void)
 {
@@ -508,7 +510,7 @@ run_often(void)
 	int i;
 
 	begin();
-	choose(ACL_WAY_MM, 1);
+	choose(often, 1);
 	set_matrix(ASCEND_HALF, 32, 64);
 	t_ok(acl_products_prepare(&p, &w, &e), &e);
 	begin_product();
@@ -529,6 +531,11 @@ START_TEST(executors_are_made_once)
 {
 	as_run_bare("", AS_OLD, run_often);
 	as_run_bare("soc=310B", AS_OLD, run_often);
+	often = ACL_WAY_CLASSIC;
+	as_run_bare("", AS_OLD, run_often);
+	/* It compiles 3 operators when they are prepared, and none later. */
+	as_run_bare("fail=aclopCompile:500002@4", AS_OLD, run_often);
+	as_run_bare("soc=310B,ops=classic", AS_OLD, run_often);
 }
 END_TEST
 
@@ -586,6 +593,83 @@ run_unprepared(void)
 	acl_products_close(&p);
 	end();
 }
+
+static void
+refuse_compilation(void)
+{
+	struct err e = { 0 };
+
+	begin();
+	choose(ACL_WAY_CLASSIC, 0);
+	set_matrix(ASCEND_HALF, 16, 64);
+	ck_assert_int_eq(acl_products_prepare(&p, &w, &e), -ENOTSUP);
+	HAS(e.msg, "libacl_op_compiler.so: aclopCompile failed with 500002");
+	HAS(e.msg, "package of operator kernels");
+	HAS(e.msg, "python3");
+	acl_products_close(&p);
+	end();
+}
+
+static void
+refuse_options(void)
+{
+	struct err e = { 0 };
+
+	begin();
+	choose(ACL_WAY_CLASSIC, 0);
+	set_matrix(ASCEND_HALF, 16, 64);
+	ck_assert_int_eq(acl_products_prepare(&p, &w, &e), -ENOTSUP);
+	HAS(e.msg, "aclSetCompileopt failed with 500001");
+	acl_products_close(&p);
+	end();
+}
+
+static void
+find_no_compiler(void)
+{
+	struct err e = { 0 };
+
+	begin();
+	ck_assert_int_eq(acl_way_is_there(s.src.lib, ACL_WAY_CLASSIC), 0);
+	choose(ACL_WAY_CLASSIC, 0);
+	set_matrix(ASCEND_HALF, 16, 64);
+	ck_assert_int_eq(acl_products_prepare(&p, &w, &e), -ENOTSUP);
+	HAS(e.msg, "no libacl_op_compiler.so");
+	acl_products_close(&p);
+	end();
+}
+
+/* In a trial the time of all compilations is limited; each is a step. */
+static void
+compile_late(void)
+{
+	uint32_t steps = 0;
+	struct err e = { 0 };
+
+	begin();
+	choose(ACL_WAY_CLASSIC, 0);
+	p.steps = &steps;
+	set_matrix(ASCEND_HALF, 16, 64);
+	t_ok(acl_products_prepare(&p, &w, &e), &e);
+	ck_assert_uint_eq(steps, 3);
+	p.compile_by_ns = event_now_ns() - 1;
+	set_matrix(ASCEND_HALF, 32, 64);
+	ck_assert_int_eq(acl_products_prepare(&p, &w, &e), -ENOTSUP);
+	HAS(e.msg, "compiled too slowly");
+	acl_products_close(&p);
+	end();
+}
+
+START_TEST(an_operator_by_name_that_is_refused_says_so)
+{
+	as_run_bare("fail=aclopCompile:500002", AS_OLD, refuse_compilation);
+	as_run_bare("fail=MatMulV2:500002", AS_SPLIT, refuse_compilation);
+	as_run_bare("fail=aclSetCompileopt:500001", AS_OLD, refuse_options);
+	as_run_bare("missing=aclopCompile", AS_OLD, find_no_compiler);
+	as_run_bare("", AS_NO_COMPILER, find_no_compiler);
+	as_run_bare("", AS_OLD, compile_late);
+}
+END_TEST
 
 START_TEST(products_that_are_refused_say_so)
 {
@@ -676,6 +760,15 @@ START_TEST(the_first_way_that_is_right_is_chosen)
 	groups_reason_ = "is not in this CANN";
 	CHOOSES("soc=310B,ops=docs,as=missing", ACL_WAY_CONVOLUTION, 3, 0,
 	    ACL_FLOAT, "is not in this CANN");
+	CHOOSES("soc=310B,ops=classic", ACL_WAY_CLASSIC, 3, 1, ACL_FLOAT,
+	    "361001");
+	groups_reason_ = "500002";
+	CHOOSES("soc=310B,quirks=0,ops=classic,as=500002", ACL_WAY_CLASSIC, 3,
+	    0, ACL_FLOAT, "500002");
+	groups_reason_ = "is not in this CANN";
+	CHOOSES("ops=classic,as=missing", ACL_WAY_CLASSIC, 3, 0, ACL_FLOAT,
+	    "is not in this CANN");
+	groups_reason_ = "361001";
 	/* A board as the documents have it, whatever others report. */
 	groups_reason_ = "361001";
 	CHOOSES("soc=310B,ops=docs,as=507018", ACL_WAY_CONVOLUTION, 3, 0,
@@ -693,6 +786,13 @@ START_TEST(no_way_is_chosen_where_none_is_right)
 	    "561103");
 	CHOOSES("soc=310B,ops=none,as=507018", ACL_WAY_NONE, 0, 0, 0,
 	    "507018");
+	CHOOSES("ops=classic,wrong=MatMulV2", ACL_WAY_NONE, 0, 0, 0, "361001");
+	CHOOSES("ops=classic,late=MatMulV2:507018", ACL_WAY_NONE, 0, 0, 0,
+	    "361001");
+	CHOOSES("ops=classic,missing=aclopCompile", ACL_WAY_NONE, 0, 0, 0,
+	    "361001");
+	CHOOSES("ops=classic,fail=aclopExecWithHandle:100025", ACL_WAY_NONE, 0,
+	    0, 0, "361001");
 	CHOOSES("wrong=all", ACL_WAY_NONE, 0, 0, 0, "instead of");
 	CHOOSES("zero=all", ACL_WAY_NONE, 0, 0, 0, "instead of");
 }
@@ -755,8 +855,24 @@ choose_in_processes(void)
 	ck_assert_uint_eq(choice.chip.groups, 0);
 }
 
+/* A compilation ends its process, or never returns. */
+static void
+choose_without_compiler(void)
+{
+	char unused[ACL_REASON];
+	struct err e = { 0 };
+
+	t_ok(acl_attempt("npu0", choose_alone, unused, WAIT_NS / 10, WAIT_NS,
+	    &choice, sizeof(choice), &e), &e);
+	ck_assert_uint_eq(choice.form[ASCEND_HALF].way, ACL_WAY_NONE);
+}
+
 START_TEST(a_way_that_ends_its_process_is_left_out)
 {
+	as_run_bare("ops=classic,abort=aclopCompile@2", AS_OLD,
+	    choose_without_compiler);
+	as_run_bare("ops=classic,hang=aclopCompile@2", AS_OLD,
+	    choose_without_compiler);
 	as_run_bare("abort=Mm+aclnnMatmul+WeightQuantBatchMatmulV2", AS_OLD,
 	    choose_in_processes);
 }
@@ -813,6 +929,10 @@ START_TEST(rows_that_depend_on_others_go_in_blocks)
 
 	CHOOSES("company=rows", ACL_WAY_MM, 1, 0, ACL_FLOAT,
 	    "depends on other rows");
+	groups_ = 0;
+	groups_reason_ = "361001";
+	CHOOSES("company=rows,ops=classic", ACL_WAY_CLASSIC, 1, 0, ACL_FLOAT,
+	    "361001");
 	CHOOSES("company=place", ACL_WAY_NONE, 0, 0, 0,
 	    "depends on other rows");
 }
@@ -831,6 +951,7 @@ main(void)
 		executors_are_made_once,
 		executors_that_cannot_be_kept_are_made_again,
 		products_that_are_refused_say_so,
+		an_operator_by_name_that_is_refused_says_so,
 		the_first_way_that_is_right_is_chosen,
 		no_way_is_chosen_where_none_is_right,
 		workspace_grows_with_the_matrix,

@@ -28,6 +28,7 @@ enum acl_code {
 	ACL_ERROR_UNINITIALIZE = 100001,
 	ACL_ERROR_REPEAT_INITIALIZE = 100002,
 	ACL_ERROR_REPEAT_FINALIZE = 100037,
+	ACL_ERROR_OP_NOT_FOUND = 100024,
 	ACL_ERROR_WAIT_CALLBACK_TIMEOUT = 100036,
 	ACL_ERROR_STUB_LIBRARY = 100039,
 	ACL_ERROR_RT_PARAM_INVALID = 107000,
@@ -292,6 +293,53 @@ int aclSetInputTensorAddr(struct acl_executor *ex, size_t index,
     struct acl_tensor *t, void *data);
 int aclSetOutputTensorAddr(struct acl_executor *ex, size_t index,
     struct acl_tensor *t, void *data);
+
+/* --- operators by their name, "aclop", an older interface: compiled for fixed
+ * shapes, then run by a handle.  aclopCompile() and aclSetCompileopt() are in
+ * libacl_op_compiler.so, which loads the graph engine; the others in
+ * libascendcl.so, of newer releases in libacl_op_executor.so [H] --- */
+
+/* Options of the process. */
+enum acl_compile_option {
+	ACL_PRECISION_MODE = 0,		/* "must_keep_origin_dtype" */
+	ACL_OP_JIT_COMPILE = 10,	/* "disable": installed kernels first */
+	ACL_OP_DETERMINISTIC = 11	/* "1" */
+};
+enum acl_engine { ACL_ENGINE_SYS = 0 };
+enum acl_compile_type { ACL_COMPILE_SYS = 0 };
+
+struct acl_desc;		/* aclTensorDesc: type and shape, no data */
+struct acl_buffer;		/* aclDataBuffer: data, no shape */
+struct acl_attr;		/* aclopAttr */
+struct acl_handle;		/* aclopHandle */
+
+struct acl_desc *aclCreateTensorDesc(int dtype, int ndims,
+    const int64_t *dims, int format);
+void aclDestroyTensorDesc(const struct acl_desc *d);
+struct acl_buffer *aclCreateDataBuffer(void *data, size_t nbytes);
+int aclDestroyDataBuffer(const struct acl_buffer *b);
+int aclUpdateDataBuffer(struct acl_buffer *b, void *data, size_t nbytes);
+struct acl_attr *aclopCreateAttr(void);
+void aclopDestroyAttr(const struct acl_attr *a);
+int aclopSetAttrBool(struct acl_attr *a, const char *name, uint8_t v);
+int aclopSetAttrInt(struct acl_attr *a, const char *name, int64_t v);
+int aclSetCompileopt(int option, const char *value);
+/* Takes minutes where the kernel is not installed: it is built by programs of the
+ * toolkit [D].  path: NULL with ACL_COMPILE_SYS. */
+int aclopCompile(const char *op, int nin, const struct acl_desc *const in[],
+    int nout, const struct acl_desc *const out[], const struct acl_attr *attr,
+    int engine, int type, const char *path);
+/* Of an operator that was compiled for these; otherwise 100024. */
+int aclopCreateHandle(const char *op, int nin,
+    const struct acl_desc *const in[], int nout,
+    const struct acl_desc *const out[], const struct acl_attr *attr,
+    struct acl_handle **ret);
+void aclopDestroyHandle(struct acl_handle *h);
+/* Reads the buffers before it returns [H]; the work is asynchronous.  Takes its
+ * workspace itself. */
+int aclopExecWithHandle(struct acl_handle *h, int nin,
+    const struct acl_buffer *const in[], int nout,
+    struct acl_buffer *const out[], void *stream);
 
 /* --- operators [H], in two phases: size of the workspace and an executor, then
  * the run on a stream.  The workspace lives until the stream has passed --- */

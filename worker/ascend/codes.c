@@ -20,6 +20,8 @@
 #define BROKEN	"read the device's log (~/ascend/log, dmesg)"
 #define SLOW	"another program may hold the device, or an operator hangs: " \
 		"npu-smi info"
+#define COMPILE	PACKAGE "; without it the toolkit builds an operator with " \
+		"python3 and its modules te and tbe: see ~/ascend/log"
 #define CPU	"use the CPU for this operation; straddle devices shows what " \
 		"the device takes"
 
@@ -266,13 +268,17 @@ acl_is_refusal(int code)
 
 /* --- messages --- */
 
-static const struct remedy { const char *call, *text; } remedies[] = {
-	{ "aclInit", DRIVER "; " OPP },
-	{ "aclrtGetSocName", DRIVER "; " NODE },
-	{ "aclrtGetDeviceCount", NODE },
-	{ "aclrtSetDevice", NODE "; " DRIVER },
-	{ "aclrtMalloc", FULL },
-	{ "aclrtMallocHost", FULL },
+/* of_any: whatever the code.  The compiler's codes are those of all its parts. */
+static const struct remedy { const char *call, *text; int of_any; } remedies[] = {
+	{ "aclInit", DRIVER "; " OPP, 0 },
+	{ "aclrtGetSocName", DRIVER "; " NODE, 0 },
+	{ "aclrtGetDeviceCount", NODE, 0 },
+	{ "aclrtSetDevice", NODE "; " DRIVER, 0 },
+	{ "aclrtMalloc", FULL, 0 },
+	{ "aclrtMallocHost", FULL, 0 },
+	{ "aclSetCompileopt", COMPILE, 1 },
+	{ "aclopCompile", COMPILE, 1 },
+	{ "aclopCreateHandle", COMPILE, 1 },
 };
 
 static const char *
@@ -280,6 +286,12 @@ library_of(const struct acl_lib *l, const char *call)
 {
 	if (strncmp(call, "aclnn", 5) == 0)
 		return l->nops > 1 ? "libopapi_*.so" : ACL_OPS;
+	if (strcmp(call, "aclopCompile") == 0 ||
+	    strcmp(call, "aclSetCompileopt") == 0)
+		return ACL_OP_COMPILER;
+	if (strstr(call, "TensorDesc") != NULL ||
+	    strstr(call, "DataBuffer") != NULL)
+		return ACL_LIBRARY;
 	if (strncmp(call, "aclCreate", 9) == 0 ||
 	    strncmp(call, "aclDestroy", 10) == 0 ||
 	    strncmp(call, "aclSet", 6) == 0)
@@ -327,8 +339,9 @@ report(const struct acl_lib *l, const char *session, const char *call,
 	char said[320];
 	unsigned i;
 
-	for (i = 0; remedy == NULL && i < NITEMS(remedies); i++)
-		if (strcmp(remedies[i].call, call) == 0)
+	for (i = 0; i < NITEMS(remedies); i++)
+		if (strcmp(remedies[i].call, call) == 0 &&
+		    (remedy == NULL || remedies[i].of_any))
 			remedy = remedies[i].text;
 	read_message(l, said, sizeof(said));
 	return err_set(reterr, ERR_RUN, error, "session %s: %s: %s %s: %s%s%s%s",

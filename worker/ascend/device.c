@@ -9,6 +9,7 @@
  *	ops.c ops_trial.c	other operators, and a trial of each
  *	product.c rows.c	products of 16-bit floats
  *	queue.c		products in flight
+ *	classic.c	the same by operators that are compiled for each shape
  *	session.c memory.c	stream, pools, aligned host memory
  *	lib.c codes.c board.c layout.c	the library, the machine, layouts
  *
@@ -26,6 +27,7 @@
 #include "config/log.h"
 #include "shm/event.h"
 #include "ascend.h"
+#include "classic.h"
 #include "rows.h"
 #include "verdict.h"
 
@@ -91,6 +93,27 @@ take_choice(struct device *d)
 	d->choice.reason[sizeof(d->choice.reason) - 1] = '\0';
 }
 
+/* Let a library do what a confined worker cannot: with the first operator that is
+ * compiled, the graph engine starts threads and reads files.  A refusal comes again
+ * with the model's shapes. */
+static int
+start_compiler(struct device *d, struct err *reterr)
+{
+	const struct acl_classic_shape small = { 16, 16, 16, ACL_FLOAT16 };
+	struct acl_classic *c = NULL;
+	struct err e;
+
+	if (d->choice.form[ASCEND_HALF].way != ACL_WAY_CLASSIC)
+		return 0;
+	if (!acl_way_is_there(d->s.src.lib, ACL_WAY_CLASSIC))
+		return err_set(reterr, ERR_RUN, -ENOENT, "session %s: "
+		    ACL_OP_COMPILER ", which the probe found, is gone: install "
+		    "CANN's toolkit again", d->conf.session);
+	if (acl_classic_open(&d->s, &small, &c, &e) == 0)
+		acl_classic_close(d->s.src.lib, c);
+	return 0;
+}
+
 static int
 ascend_open(const struct device_conf *dc, struct device **ret,
     struct err *reterr)
@@ -106,8 +129,8 @@ ascend_open(const struct device_conf *dc, struct device **ret,
 	take_choice(d);
 	if ((rc = acl_session_open(dc->session, acl_number(dc), &d->s,
 	    reterr)) < 0 ||
-	    (acl_multiplies(d) && (rc = acl_session_stream(&d->s,
-	    reterr)) < 0) ||
+	    (acl_multiplies(d) && ((rc = acl_session_stream(&d->s,
+	    reterr)) < 0 || (rc = start_compiler(d, reterr)) < 0)) ||
 	    (rc = device_cpu.open(dc, &d->host, reterr)) < 0) {
 		device_ascend.close(d);
 		return rc;

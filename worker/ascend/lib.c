@@ -29,6 +29,10 @@ static const struct function functions[] = {
 #define X(f)	{ #f, offsetof(struct acl_lib, f), 1 },
 	ACL_BASE_FUNCTIONS(X)
 #undef X
+}, classic_functions[] = {
+#define X(f)	{ #f, offsetof(struct acl_lib, f), 1 },
+	ACL_CLASSIC_FUNCTIONS(X)
+#undef X
 }, phase_one[] = {		/* by enum acl_operator */
 #define X(op)	{ "aclnn" #op "GetWorkspaceSize", \
 		  offsetof(struct acl_lib, op), 0 },
@@ -205,6 +209,41 @@ int
 acl_has_operator(const struct acl_lib *l, enum acl_operator op)
 {
 	return l->run[op] != NULL;
+}
+
+/* As a program has them that was linked with them: the runtime first, symbols
+ * global. */
+static int
+load_classic(void)
+{
+	static const char *const names[] = { ACL_OP_COMPILER,
+	    ACL_OP_EXECUTOR };
+	const char *missing = find_functions(lib.so, classic_functions,
+	    NITEMS(classic_functions));
+	unsigned i;
+	void *so;
+
+	for (i = 0; i < NITEMS(names) && missing != NULL; i++)
+		if ((so = dlopen(names[i], RTLD_NOW | RTLD_GLOBAL)) != NULL)
+			missing = find_functions(so, classic_functions,
+			    NITEMS(classic_functions));
+	return missing == NULL;
+}
+
+int
+acl_has_classic(const struct acl_lib *l)
+{
+	static int is_tried, has;
+	int rc;
+
+	(void)l;			/* there is one */
+	pthread_mutex_lock(&mutex);
+	if (!is_tried)
+		has = load_classic();
+	is_tried = 1;
+	rc = has;
+	pthread_mutex_unlock(&mutex);
+	return rc;
 }
 
 /* --- the process --- */

@@ -17,6 +17,10 @@
 #define ACL_OPS_MATH	"libopapi_math.so"
 #define ACL_OPS_TRANSFORMER	"libopapi_transformer.so"
 
+/* Operators by name; optional, and loaded when they are asked for. */
+#define ACL_OP_COMPILER	"libacl_op_compiler.so"
+#define ACL_OP_EXECUTOR	"libacl_op_executor.so"
+
 #define ACL_FUNCTIONS(X)						\
 	X(aclInit) X(aclFinalize) X(aclGetRecentErrMsg)			\
 	X(aclrtGetSocName) X(aclrtGetVersion) X(aclrtGetRunMode)	\
@@ -56,6 +60,14 @@
 	X(aclSetAclOpExecutorRepeatable) X(aclDestroyAclOpExecutor)	\
 	X(aclSetInputTensorAddr) X(aclSetOutputTensorAddr)
 
+#define ACL_CLASSIC_FUNCTIONS(X)					\
+	X(aclCreateTensorDesc) X(aclDestroyTensorDesc)			\
+	X(aclCreateDataBuffer) X(aclDestroyDataBuffer)			\
+	X(aclUpdateDataBuffer) X(aclopCreateAttr) X(aclopDestroyAttr)	\
+	X(aclopSetAttrBool) X(aclopSetAttrInt) X(aclSetCompileopt)	\
+	X(aclopCompile) X(aclopCreateHandle) X(aclopDestroyHandle)	\
+	X(aclopExecWithHandle)
+
 /* Operators: each pair of functions is there or NULL.  A function that is there
  * may still refuse: a product's kernels are another package [M]. */
 #define ACL_OPERATORS(X)						\
@@ -85,6 +97,7 @@ struct acl_lib {
 	ACL_FUNCTIONS(X)
 	ACL_LATER_FUNCTIONS(X)
 	ACL_BASE_FUNCTIONS(X)
+	ACL_CLASSIC_FUNCTIONS(X)	/* after acl_has_classic() */
 #undef X
 	__typeof__(aclnnCalculateMatmulWeightSizeV2)
 	    *aclnnCalculateMatmulWeightSizeV2;	/* may be NULL */
@@ -104,6 +117,11 @@ int acl_load(const struct acl_lib **ret, struct err *reterr);
 /* "aclnnMm", and whether the libraries have it. */
 const char *acl_operator_name(enum acl_operator op);
 int acl_has_operator(const struct acl_lib *lib, enum acl_operator op);
+
+/* Does this CANN have the operators by name?  Loads ACL_OP_COMPILER, and with it
+ * the graph engine, at the first call: a confined process must have called it
+ * before. */
+int acl_has_classic(const struct acl_lib *lib);
 
 /* --- the process --- */
 

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "kernels/types/quant.h"
+#include "shm/event.h"
+#include "classic.h"
 
 struct acl_call {
 	enum ascend_format format;
@@ -16,6 +18,7 @@ struct acl_call {
 	struct acl_tensor *scales;	/* of integers */
 	struct acl_int_array *one, *zero;	/* of a convolution */
 	struct acl_executor *ex;	/* NULL: phase one before each run */
+	struct acl_classic *classic;	/* instead of all these */
 	uint64_t ws_bytes;
 };
 
@@ -28,6 +31,7 @@ static const struct way {
 	[ACL_WAY_MATMUL] = { "aclnnMatmul", ACL_OP_Matmul },
 	[ACL_WAY_BATCH_MATMUL] = { "aclnnBatchMatMul", ACL_OP_BatchMatMul },
 	[ACL_WAY_CONVOLUTION] = { "aclnnConvolution", ACL_OP_Convolution },
+	[ACL_WAY_CLASSIC] = { "aclop MatMulV2", ACL_NOPS },
 	[ACL_WAY_GROUPS] = { "aclnnWeightQuantBatchMatmulV2",
 	    ACL_OP_WeightQuantBatchMatmulV2 },
 };
@@ -41,6 +45,8 @@ acl_way_name(enum acl_way way)
 int
 acl_way_is_there(const struct acl_lib *lib, enum acl_way way)
 {
+	if (way == ACL_WAY_CLASSIC)
+		return acl_has_classic(lib);
 	return ways[way].op < ACL_NOPS && acl_has_operator(lib, ways[way].op);
 }
 
@@ -242,6 +248,7 @@ close_call(const struct acl_lib *l, struct acl_call *c)
 {
 	if (c->ex != NULL)
 		l->aclDestroyAclOpExecutor(c->ex);
+	acl_classic_close(l, c->classic);
 	destroy_tensors(l, c);
 	if (c->one != NULL)
 		l->aclDestroyIntArray(c->one);
@@ -262,6 +269,19 @@ check_workspace(const struct acl_products *p, const struct acl_call *c,
 	    ways[form_of(p, c->format)->way].name, c->ws_bytes, most);
 }
 
+/* Compile the operator, unless that takes a trial too long. */
+static int
+open_classic(struct acl_products *p, struct acl_call *c, struct err *reterr)
+{
+	if (p->compile_by_ns != 0 && event_now_ns() > p->compile_by_ns)
+		return err_set(reterr, ERR_RUN, -ENOTSUP, "session %s: %s "
+		    "is compiled too slowly", p->s->src.session,
+		    acl_way_name(ACL_WAY_CLASSIC));
+	return acl_classic_open(p->s, &(struct acl_classic_shape){
+	    .rows = c->rows, .n = c->n, .k = c->k,
+	    .c_type = form_of(p, c->format)->c_type }, &c->classic, reterr);
+}
+
 /* Keep the executor, or show only that there can be one: then each run makes its
  * own. */
 static int
@@ -272,6 +292,8 @@ open_call(struct acl_products *p, struct acl_call *c, struct err *reterr)
 	struct acl_executor *ex = NULL;
 	int rc;
 
+	if (form_of(p, c->format)->way == ACL_WAY_CLASSIC)
+		return open_classic(p, c, reterr);
 	if ((rc = create_tensors(p, c, &nowhere, reterr)) < 0)
 		return rc;
 	if ((rc = phase_one(p, c, &ex)) != ACL_SUCCESS)
@@ -319,6 +341,8 @@ add_call(struct acl_products *p, enum ascend_format f, uint32_t n, uint32_t k,
 	p->call = c;
 	c += p->ncalls;
 	*c = (struct acl_call){ .format = f, .n = n, .k = k, .rows = rows };
+	if (p->steps != NULL)
+		++*p->steps;
 	if ((rc = open_call(p, c, reterr)) < 0)
 		close_call(p->s->src.lib, c);
 	else
@@ -417,6 +441,9 @@ start_call(struct acl_products *p, const struct acl_matrix *w, uint32_t rows,
 	at.scales = weights + ascend_scales_at(w->format, w->n, w->k) + i /
 	    ASCEND_GROUP * sizeof(uint16_t);
 	at.c = (char *)p->device_c + c_from + c_at(p, w, class, n0, k0);
+	if (c->classic != NULL)
+		return acl_classic_start(p->s, c->classic, at.a, at.w, at.c,
+		    reterr);
 	if ((rc = bind(p, c, &at, &ex, reterr)) < 0)
 		return rc;
 	rc = p->s->src.lib->run[ways[form_of(p, w->format)->way].op](

@@ -18,6 +18,7 @@
 enum acl_way {
 	ACL_WAY_NONE, ACL_WAY_MM, ACL_WAY_MATMUL, ACL_WAY_BATCH_MATMUL,
 	ACL_WAY_CONVOLUTION,
+	ACL_WAY_CLASSIC,		/* classic.h */
 	ACL_WAY_GROUPS,			/* the only one for integers */
 	ACL_NWAYS
 };
@@ -60,6 +61,10 @@ struct acl_products {
 	unsigned ncalls;
 	uint64_t workspace_need;	/* of all calls so far */
 	int is_limited;			/* to ascend_workspace() */
+	/* Of a trial: counts the calls that were made; when the last operator may
+	 * be compiled, 0 = at any time. */
+	uint32_t *steps;
+	uint64_t compile_by_ns;
 	/* Set by the owner before anything runs. */
 	uint16_t *a;			/* the host's A, as the device's */
 	void *c;

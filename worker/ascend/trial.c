@@ -20,6 +20,10 @@
 /* The device's own timeout of an operator comes first. */
 #define WAIT_NS		(UINT64_C(1000000000) * (ACL_OPERATOR_S + 2))
 
+/* Time to compile operators in, all of them: the coordinator waits for a minute,
+ * and the last one may take as long as attempt.h allows one step. */
+#define COMPILE_NS	UINT64_C(10000000000)
+
 /* The shapes: a small one, and one with rows beyond a segment. */
 enum {
 	TRIAL_N = 48, TRIAL_K = 288,
@@ -430,6 +434,7 @@ try_way(struct trial *t, enum acl_way way, char reason[ACL_REASON])
 		return 0;
 	}
 	t->notes->trying = 1 + i;
+	t->p.compile_by_ns = event_now_ns() + COMPILE_NS;
 	if ((rc = try_forms(t, way, reason)) != -EAGAIN)
 		t->notes->trying = 0;
 	return rc;
@@ -510,6 +515,9 @@ measure_workspace(struct trial *t, uint64_t constant)
 
 	for (i = 0; i < NITEMS(shapes); i++)
 		for (f = 0; f <= t->choice.chip.groups; f++) {
+			/* The library takes it itself. */
+			if (t->choice.form[f].way == ACL_WAY_CLASSIC)
+				continue;
 			t->w = (struct acl_matrix){ .n = shapes[i].n,
 			    .k = shapes[i].k, .format = (enum ascend_format)f };
 			t->notes->steps++;
@@ -555,6 +563,7 @@ acl_choose(struct acl_session *s, struct acl_notes *notes,
 	t->choice = *ret;
 	t->p.s = s;
 	t->p.choice = &t->choice;
+	t->p.steps = &notes->steps;
 	if ((rc = try_halves(t, ret->reason)) > 0 &&
 	    (rc = try_groups(t, groups_reason)) == 0 &&
 	    (rc = try_fns(t)) == 0) {

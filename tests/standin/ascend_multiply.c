@@ -1,0 +1,70 @@
+/* tests/standin/ascend_multiply.c - products of the stand-ins for CANN's libraries,
+ * for operators of both interfaces.  Switches: libascendcl.c. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ascend.h"
+
+/* c = a b, row-major: [m][k], [k][n], [m][n]. */
+static void
+multiply(const float *a, const float *b, float *c, int64_t m, int64_t k,
+    int64_t n)
+{
+	const enum company company = ascend_switches()->company;
+	int64_t i, j, l, at, first;
+
+	memset(c, 0, (size_t)(m * n) * sizeof(*c));
+	for (i = 0; i < m; i++) {
+		first = company == COMPANY_ROWS ? m % k : company ==
+		    COMPANY_PLACE ? i % k : 0;
+		for (at = 0; at < k; at++) {
+			l = first + at < k ? first + at : first + at - k;
+			for (j = 0; j < n; j++)
+				c[i * n + j] += a[i * k + l] * b[l * n + j];
+		}
+	}
+}
+
+static void
+count_product(void)
+{
+	pthread_mutex_lock(&ascend_lock);
+	ascend_counts.products++;
+	pthread_mutex_unlock(&ascend_lock);
+}
+
+/* Compute out from floats; an Add that spoils the next product has done so. */
+int
+ascend_put_product(const struct tensor *out, const float *a, const float *b,
+    float *c, int64_t batch, int64_t m, int64_t k, int64_t n)
+{
+	int64_t i;
+
+	for (i = 0; i < batch; i++)
+		multiply(a + i * m * k, b + i * k * n, c + i * m * n, m, k, n);
+	if (ascend_poisoned)
+		c[0] += 1000;
+	ascend_poisoned = 0;
+	for (i = 0; i < batch * m * n; i++)
+		ascend_put(out, i, c[i]);
+	count_product();
+	return 0;
+}
+
+int
+ascend_multiply(const struct op_args *a)
+{
+	const struct tensor *x = &a->t[0], *w = &a->t[1], *out = &a->t[2];
+	unsigned d = x->ndims;
+	int64_t m = x->dims[d - 2], k = x->dims[d - 1], n = w->dims[d - 1];
+	int64_t batch = ascend_elements(x) / MAX(m * k, 1);
+	float *fa = ascend_load(x), *fb = ascend_load(w);
+	float *fc = malloc((size_t)(batch * m * n) * sizeof(*fc) + 1);
+	int rc = fa == NULL || fb == NULL || fc == NULL ? 507000 :
+	    ascend_put_product(out, fa, fb, fc, batch, m, k, n);
+
+	free(fa);
+	free(fb);
+	free(fc);
+	return rc;
+}
