@@ -317,7 +317,7 @@ enum weight_layout {
 	LAYOUT_HVX,		/* vectors of 128 bytes: kernels/hexagon */
 	LAYOUT_RKNPU,		/* Rockchip's native matrices: kernels/rknpu */
 	LAYOUT_ASCEND,		/* the host's, with room for 16-bit floats */
-	LAYOUT_ASCEND_INT8,	/* the same, Q8_0 with room for integers */
+	LAYOUT_ASCEND_INT8,	/* the same, blocks with room for integers */
 	LAYOUT_ASCEND_INT4,	/* the same, Q4_0 too */
 	LAYOUT_NTYPES
 };

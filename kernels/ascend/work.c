@@ -21,17 +21,42 @@ ascend_takes(uint32_t n, uint32_t k)
 	return n > 0 && k > 0 && k % ASCEND_UNIT == 0;
 }
 
+/* Types that become integers of 8 bits: unit/ascend_groups measures the error. */
+static int
+becomes_integers(uint32_t type)
+{
+	switch (type) {
+	case QUANT_Q8_0:
+	/* Without an error. */
+	case QUANT_Q4_0:
+	case QUANT_Q5_0:
+	case QUANT_IQ4_NL:
+	case QUANT_MXFP4:
+	case QUANT_Q3_K:
+	case QUANT_IQ4_XS:
+	/* Rounded. */
+	case QUANT_Q4_1:
+	case QUANT_Q5_1:
+	case QUANT_Q2_K:
+	case QUANT_Q4_K:
+	case QUANT_Q5_K:
+	case QUANT_Q6_K:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
 enum ascend_format
 ascend_format(uint32_t groups, uint32_t type, uint32_t k)
 {
 	/* The operator takes more than one group, of at most 65535 rows. */
 	if (k % ASCEND_GROUP != 0 || k <= ASCEND_GROUP || k > UINT16_MAX)
 		return ASCEND_HALF;
-	if (type == QUANT_Q8_0 && groups >= ASCEND_INT8)
-		return ASCEND_INT8;
 	if (type == QUANT_Q4_0 && groups >= ASCEND_INT4)
 		return ASCEND_INT4;
-	return ASCEND_HALF;
+	return groups >= ASCEND_INT8 && becomes_integers(type) ? ASCEND_INT8 :
+	    ASCEND_HALF;
 }
 
 uint64_t

@@ -27,7 +27,7 @@ enum {
 /* How a matrix lies on the device.  Integers are followed by their groups' scales. */
 enum ascend_format {
 	ASCEND_HALF,			/* 16-bit floats: any type */
-	ASCEND_INT8,			/* Q8_0 */
+	ASCEND_INT8,			/* any type in blocks */
 	ASCEND_INT4,			/* Q4_0 */
 	ASCEND_FORMATS
 };

@@ -171,6 +171,17 @@ check "explain names the operator and its weights" stdout_has \
 check_success "devices --verify" devices --verify
 check "every product with integers is right" \
     stdout_has '^verified: [0-9]+ ok, 0 wrong'
+
+# Other blocks become integers too, in every session of every split.
+check_success "Q4_1" quantize -q "$MODEL" "$T/q4_1.gguf" q4_1
+on 910B
+check_success "made from Q4_1" "${ARGS[@]}" -m "$T/q4_1.gguf" -s ascend
+text=$(cat "$OUT") hash=$(hash_of)
+check_same "made from Q4_1, two sessions" -m "$T/q4_1.gguf" -s ascend \
+    -s ascend --batch $((1 + RANDOM % 12))
+check_success "explain" explain -m "$T/q4_1.gguf" -s ascend --json
+check "explain names the type that they are made from" stdout_has \
+    'of 8-bit integers, made from Q4_1'
 text=$floats_text hash=$floats_hash
 
 # --- with other devices in one pipeline ---

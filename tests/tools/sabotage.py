@@ -697,6 +697,17 @@ row("ascend: a group of zeros keeps its scale", "worker/ascend/groups.c",
     "	return is_zero ? 0 : float_to_half(",
     "	return is_zero > 1 ? 0 : float_to_half(",
     "unit/ascend_groups")
+row("ascend: groups that have a unit are rounded", "worker/ascend/groups.c",
+    "		return half_to_float(q5_0[group].d);",
+    "		return 0;", "unit/ascend_groups")
+row("ascend: the half of a small group's scale is rounded down",
+    "worker/ascend/groups.c", "(uint16_t)(h + 1) : h;", "h : h;",
+    "unit/ascend_groups")
+row("ascend: 16-bit floats of a file become integers",
+    "kernels/ascend/work.c",
+    "	case QUANT_Q6_K:\n		return 1;",
+    "	case QUANT_Q6_K:\n	case QUANT_F16:\n		return 1;",
+    "unit/ascend_groups")
 row("ascend: integers are tried where K is cut", "worker/ascend/trial.c",
     "	if (t->choice.chip.cut_k) {", "	if (t->choice.chip.cut_k > 1) {",
     "unit/ascend_product")

@@ -5,7 +5,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/ascend/work.h"
 #include "kernels/types/dequant.h"
+#include "kernels/types/encode.h"
 #include "worker/ascend/groups.h"
 #include "worker/ascend/rows.h"
 
@@ -145,6 +147,195 @@ START_TEST(a_row_with_nan_becomes_zeros)
 }
 END_TEST
 
+/* --- other types as 8-bit integers --- */
+
+enum { LONG = 4096, ROWS = 25 };
+
+static float x[LONG];			/* the row's numbers */
+static uint8_t file[LONG * sizeof(float)];
+static uint8_t int8[LONG];
+static uint16_t int8_scales[LONG / ACL_GROUP];
+
+static float
+normal(void)
+{
+	return sqrtf(-2 * logf(t_rand_float(1e-6f, 1))) *
+	    cosf(6.2831853f * t_rand_float(0, 1));
+}
+
+static float
+heavy_tailed(void)		/* Student's t with 3 degrees of freedom */
+{
+	float a = normal(), b = normal(), c = normal();
+
+	return normal() / sqrtf((a * a + b * b + c * c) / 3 + 1e-3f);
+}
+
+enum rows { NORMAL, HEAVY, OUTLIERS, NROWS };
+
+static float
+number(enum rows rows, uint32_t i)
+{
+	return rows == NORMAL ? normal() : rows == HEAVY ? heavy_tailed() :
+	    normal() * (i % ACL_GROUP == 7 ? 1 : 0.02f);
+}
+
+/* Random blocks with scales of a file, for types that cannot be made here. */
+static void
+make_blocks(uint32_t type)
+{
+	struct block_q2_k *q2 = (void *)file;
+	struct block_q3_k *q3 = (void *)file;
+	struct block_iq4_xs *xs = (void *)file;
+	uint32_t i;
+
+	for (i = 0; i < sizeof(file); i++)
+		file[i] = (uint8_t)t_rand();
+	for (i = 0; i < LONG / 256; i++) {
+		uint16_t d = float_to_half(t_rand_float(0.001f, 0.01f));
+
+		if (type == QUANT_Q2_K) {
+			q2[i].d = d;
+			q2[i].dmin = float_to_half(t_rand_float(0, 0.01f));
+		} else if (type == QUANT_Q3_K)
+			q3[i].d = d;
+		else
+			xs[i].d = d;
+	}
+}
+
+/* A row of the file; x: its numbers. */
+static void
+make_row_of(uint32_t type, enum rows rows)
+{
+	uint32_t i;
+
+	if (encode[type] == NULL)
+		make_blocks(type);
+	else {
+		for (i = 0; i < LONG; i++)
+			x[i] = number(rows, i) / 64;
+		encode[type](file, x, LONG);
+	}
+	dequant[type](x, file, LONG);
+}
+
+/* The row as integers; its normalized mean square error. */
+static double
+error_of(uint32_t type)
+{
+	float scale = acl_row_scale(x, LONG, 0);
+	double sum = 0, power = 0, e;
+	uint32_t i;
+
+	memset(int8, 0xee, sizeof(int8));
+	memset(int8_scales, 0xee, sizeof(int8_scales));
+	acl_groups_int8(int8, int8_scales, type, file, x, LONG, scale);
+	for (i = 0; i < LONG; i++) {
+		e = (double)(int8_t)int8[i] * half_to_float(int8_scales[i /
+		    ACL_GROUP]) * scale - x[i];
+		sum += e * e;
+		power += (double)x[i] * x[i];
+	}
+	return sum / power;
+}
+
+/* The most of 400 rows each, rounded up.  No row has more than 5e-4: an error of half
+ * a step for each of 32 numbers, all but one of which are small. */
+static const struct {
+	uint32_t type;
+	double most[NROWS];
+} errors[] = {
+	{ QUANT_Q8_0, { 1e-9, 1e-9, 1e-9 } },
+	{ QUANT_Q4_0, { 1e-9, 1e-9, 1e-9 } },
+	{ QUANT_Q5_0, { 1e-9, 1e-9, 1e-9 } },
+	{ QUANT_IQ4_NL, { 1e-9, 1e-9, 1e-9 } },
+	{ QUANT_MXFP4, { 1e-9, 1e-9, 1e-9 } },
+	{ QUANT_IQ4_XS, { 2e-7, 2e-7, 2e-7 } },
+	{ QUANT_Q3_K, { 1e-5, 1e-5, 1e-5 } },
+	{ QUANT_Q2_K, { 4e-5, 4e-5, 4e-5 } },
+	{ QUANT_Q4_1, { 4e-5, 3e-4, 5e-4 } },
+	{ QUANT_Q5_1, { 4e-5, 3e-4, 5e-4 } },
+	{ QUANT_Q4_K, { 4e-5, 3e-4, 5e-4 } },
+	{ QUANT_Q5_K, { 4e-5, 3e-4, 5e-4 } },
+	{ QUANT_Q6_K, { 4e-5, 3e-4, 5e-4 } },
+};
+
+START_TEST(integers_of_other_types_are_near_the_numbers_of_the_file)
+{
+	enum rows rows;
+	double e, most;
+	unsigned i, j;
+
+	for (i = 0; i < NITEMS(errors); i++)
+		for (rows = 0; rows < NROWS; rows++) {
+			for (j = 0, most = 0; j < ROWS; j++) {
+				make_row_of(errors[i].type, rows);
+				e = error_of(errors[i].type);
+				most = fmax(most, e);
+			}
+			ck_assert_msg(most <= errors[i].most[rows],
+			    "%s, rows %d: %g",
+			    quant_info(errors[i].type)->name, rows, most);
+		}
+}
+END_TEST
+
+START_TEST(every_type_that_becomes_integers_was_measured)
+{
+	uint32_t type, i;
+
+	for (type = 0; type < QUANT_NTYPES; type++) {
+		if (ascend_format(ASCEND_INT8, type, LONG) != ASCEND_INT8)
+			continue;
+		for (i = 0; i < NITEMS(errors); i++)
+			if (errors[i].type == type)
+				break;
+		ck_assert_msg(i < NITEMS(errors), "type %u", type);
+	}
+	ck_assert_int_eq(ascend_format(ASCEND_INT8, QUANT_F16, LONG),
+	    ASCEND_HALF);
+	ck_assert_int_eq(ascend_format(ASCEND_INT8, QUANT_F32, LONG),
+	    ASCEND_HALF);
+	ck_assert_int_eq(ascend_format(ASCEND_HALF, QUANT_Q4_K, LONG),
+	    ASCEND_HALF);
+}
+END_TEST
+
+START_TEST(groups_far_below_their_row_keep_their_size)
+{
+	uint32_t i;
+	float scale, v;
+	int e;
+
+	for (e = -1; e >= -24; e--) {
+		for (i = 0; i < LONG; i++)
+			x[i] = normal() * (i < ACL_GROUP ? 1 : ldexpf(1, e));
+		scale = acl_row_scale(x, LONG, 0);
+		acl_groups_int8(int8, int8_scales, QUANT_Q6_K, file, x, LONG,
+		    scale);
+		for (i = 0; i < LONG; i++) {
+			v = (float)(int8_t)int8[i] * half_to_float(
+			    int8_scales[i / ACL_GROUP]) * scale;
+			ck_assert_float_le(fabsf(v - x[i]), scale * 0x1p-24f +
+			    (i < ACL_GROUP ? 1 : ldexpf(1, e)) * 5 / 254);
+		}
+	}
+}
+END_TEST
+
+START_TEST(integers_of_a_row_with_nan_are_zeros)
+{
+	uint32_t i;
+
+	make_row_of(QUANT_Q4_K, NORMAL);
+	memset(int8, 0xee, sizeof(int8));
+	acl_groups_int8(int8, int8_scales, QUANT_Q4_K, file, x, LONG, NAN);
+	for (i = 0; i < LONG; i++)
+		ck_assert(int8[i] == 0 && int8_scales[i / ACL_GROUP] == 0);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -152,6 +343,10 @@ main(void)
 		integers_times_scales_are_the_numbers_of_the_file,
 		a_group_of_zeros_has_no_large_scale,
 		a_row_with_nan_becomes_zeros,
+		integers_of_other_types_are_near_the_numbers_of_the_file,
+		every_type_that_becomes_integers_was_measured,
+		groups_far_below_their_row_keep_their_size,
+		integers_of_a_row_with_nan_are_zeros,
 	};
 
 	return t_main("ascend_groups", 60, tests, NITEMS(tests));

@@ -408,9 +408,10 @@ START_TEST(integers_are_multiplied_in_groups)
 	ck_assert_int_eq(ascend_format(2, QUANT_Q8_0, 64), ASCEND_INT8);
 	ck_assert_int_eq(ascend_format(2, QUANT_Q4_0, 64), ASCEND_INT4);
 	ck_assert_int_eq(ascend_format(2, QUANT_Q4_0, 65536), ASCEND_HALF);
-	ck_assert_int_eq(ascend_format(1, QUANT_Q4_0, 64), ASCEND_HALF);
+	ck_assert_int_eq(ascend_format(1, QUANT_Q4_0, 64), ASCEND_INT8);
 	ck_assert_int_eq(ascend_format(0, QUANT_Q8_0, 64), ASCEND_HALF);
-	ck_assert_int_eq(ascend_format(2, QUANT_Q4_K, 256), ASCEND_HALF);
+	ck_assert_int_eq(ascend_format(2, QUANT_Q4_K, 256), ASCEND_INT8);
+	ck_assert_int_eq(ascend_format(2, QUANT_F16, 256), ASCEND_HALF);
 }
 END_TEST
 

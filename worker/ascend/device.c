@@ -25,6 +25,7 @@
 #include <bsd/string.h>
 
 #include "config/log.h"
+#include "kernels/types/quant.h"
 #include "shm/event.h"
 #include "ascend.h"
 #include "classic.h"
@@ -232,7 +233,11 @@ ascend_explain(struct device *d, const struct program *p, const struct op *op,
 	static const char *const formats[ASCEND_FORMATS] = {
 		"16-bit floats", "8-bit integers", "4-bit integers"
 	};
+	static const uint32_t types[ASCEND_FORMATS] = {
+		QUANT_F16, QUANT_Q8_0, QUANT_Q4_0
+	};
 	const char *why = acl_host_reason(d, p, op);
+	const struct quant_info *from;
 	enum ascend_format f;
 
 	(void)reterr;
@@ -240,8 +245,12 @@ ascend_explain(struct device *d, const struct program *p, const struct op *op,
 		strlcpy(ret, "rounded to 16-bit floats", REASON_LEN);
 	else if (why == NULL) {
 		f = acl_matrix_of(d, op).format;
-		snprintf(ret, REASON_LEN, "%s of %s", acl_way_name(
-		    (enum acl_way)d->choice.form[f].way), formats[f]);
+		from = op->w->ext.type == types[f] ? NULL :
+		    quant_info(op->w->ext.type);
+		snprintf(ret, REASON_LEN, "%s of %s%s%s", acl_way_name(
+		    (enum acl_way)d->choice.form[f].way), formats[f], from !=
+		    NULL ? ", made from " : "", from != NULL ? from->name :
+		    "");
 	} else
 		strlcpy(ret, why, REASON_LEN);
 	return why != NULL;

@@ -16,4 +16,10 @@ void acl_groups_q8_0(uint8_t *quants, uint16_t *scales, const void *src,
 void acl_groups_q4_0(uint8_t *quants, uint16_t *scales, const void *src,
     uint32_t k, float scale);
 
+/* The same for a row of any type in blocks, which is x (k), as integers of 8 bits.
+ * As exact where all numbers of a group are multiples of one; else the largest
+ * becomes 127, and the others are rounded. */
+void acl_groups_int8(uint8_t *quants, uint16_t *scales, uint32_t type,
+    const void *src, const float *x, uint32_t k, float scale);
+
 #endif

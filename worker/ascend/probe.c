@@ -144,13 +144,13 @@ tell_products(const struct acl_choice *c, const char *groups_reason,
 	    ", K in segments of 4096" : "", c->reason[0] != '\0' ? "; not " :
 	    "", c->reason);
 	if (c->chip.groups == 0)
-		probe_add(ret, "integer weights", 0, "Q8_0 and Q4_0 become "
+		probe_add(ret, "integer weights", 0, "all weights become "
 		    "16-bit floats: %.55s", groups_reason);
 	else
-		probe_add(ret, "integer weights", 1, "%s: %s%s%.55s",
+		probe_add(ret, "integer weights", 1, "%s: 8 bits%s%s%.55s",
 		    acl_way_name(ACL_WAY_GROUPS), c->chip.groups >=
-		    ASCEND_INT4 ? "Q8_0 and Q4_0" : "Q8_0", groups_reason[0] !=
-		    '\0' ? "; Q4_0 not: " : "", groups_reason);
+		    ASCEND_INT4 ? ", Q4_0 4 bits" : "", groups_reason[0] !=
+		    '\0' ? "; not 4 bits: " : "", groups_reason);
 }
 
 /* List the operators that are no products: those that are right, then the others with

@@ -136,7 +136,7 @@ group_scales(const struct acl_products *p)
 
 static float
 put_groups(const struct acl_products *p, const struct acl_matrix *w,
-    uint32_t r, const float *row, const void *src)
+    uint32_t type, uint32_t r, const float *row, const void *src)
 {
 	const float scale = acl_row_scale(row, w->k, 0);
 	uint8_t *quants = (uint8_t *)p->a + ascend_format_bytes(w->format,
@@ -144,8 +144,10 @@ put_groups(const struct acl_products *p, const struct acl_matrix *w,
 	uint16_t *scales = group_scales(p) + (uint64_t)r * (w->k /
 	    ASCEND_GROUP);
 
-	if (w->format == ASCEND_INT8)
+	if (type == QUANT_Q8_0)
 		acl_groups_q8_0(quants, scales, src, w->k, scale);
+	else if (w->format == ASCEND_INT8)
+		acl_groups_int8(quants, scales, type, src, row, w->k, scale);
 	else
 		acl_groups_q4_0(quants, scales, src, w->k, scale);
 	return scale;
@@ -182,7 +184,7 @@ acl_put_weights(struct acl_products *p, const struct acl_matrix *w,
 			dequant[type](row, from, w->k);
 			scale[row0 + r] = w->format == ASCEND_HALF ?
 			    put_weight_row(p, w->k, m, r, row) :
-			    put_groups(p, w, r, row, from);
+			    put_groups(p, w, type, r, row, from);
 		}
 		rc = w->format == ASCEND_HALF ? send_rows(p, w, row0, m,
 		    reterr) : send_groups(p, w, row0, m, reterr);
