@@ -142,7 +142,7 @@ for soc in 310B 910B; do
 done
 check_success "explain operators by name" explain -m "$MODEL" -s ascend --json
 check "explain names the operator and its interface" stdout_has \
-    '"aclop MatMulV2 of 16-bit floats"'
+    '"aclop MatMulV2 of 16-bit floats, made from Q8_0"'
 on 310B ops=classic
 check_success "devices --verify of operators by name" devices --verify
 check "every product of operators by name is right" \
