@@ -110,7 +110,11 @@ measure_ascend(const struct sizes *z, const struct program *p,
 	const struct op *op;
 
 	for (op = p->op; op < p->op + p->nops; op++)
-		if (op->kind == OP_MATMUL && !weight_is_for_host(&op->w->ext) &&
+		if (op->kind == OP_RMS_NORM && op->heads == 0)
+			ascend_norms_add(&sizes, &z->ascend,
+			    p->t[op->in[0]].cols);
+		else if (op->kind == OP_MATMUL &&
+		    !weight_is_for_host(&op->w->ext) &&
 		    ascend_takes(op->w->mat.n, op->w->mat.k))
 			ascend_sizes_add(&sizes, &z->ascend, op->w->ext.type,
 			    op->w->mat.n, op->w->mat.k,
@@ -120,6 +124,8 @@ measure_ascend(const struct sizes *z, const struct program *p,
 	ret[COMPUTE_ASCEND_WEIGHTS] = sizes.nweights;
 	ret[COMPUTE_ASCEND_TWINS] = sizes.twin_bytes;
 	ret[COMPUTE_ASCEND_WORKSPACE] = sizes.workspace_bytes;
+	ret[COMPUTE_ASCEND_NORM_COLS] = sizes.norm_cols;
+	ret[COMPUTE_ASCEND_NORMS] = sizes.nnorms;
 }
 
 /* Buffers of the NPU for a program's products. */
@@ -439,6 +445,9 @@ ascend_sizes(const struct plan_session *ps,
 		    MAX(ps->nsublayers, 1),
 		.weight_bytes = ps->device_bytes,
 		.twin_bytes = number[COMPUTE_ASCEND_TWINS],
+		.norm_cols = number[COMPUTE_ASCEND_NORM_COLS],
+		.nnorms = number[COMPUTE_ASCEND_NORMS] *
+		    MAX(ps->nsublayers, 1),
 	};
 }
 

@@ -12,8 +12,9 @@
 /* The library adds this to a block of the host: alignment, and 32 bytes. */
 enum { HOST_BLOCK_BYTES = 256 };
 
-/* Blocks of the pool beside the weights: A, C, the workspace. */
-enum { WORK_BLOCKS = 4 };
+/* Blocks of the pool beside the weights: A, C, the workspace; X, Y, scales of
+ * norms. */
+enum { WORK_BLOCKS = 7 };
 
 int
 ascend_takes(uint32_t n, uint32_t k)
@@ -147,6 +148,50 @@ ascend_c_bytes(const struct ascend_sizes *s)
 	return s->c_bytes + MIN(s->c_bytes, AHEAD_C_BYTES);
 }
 
+void
+ascend_norms_add(struct ascend_sizes *s, const struct ascend_chip *chip,
+    uint32_t cols)
+{
+	if (!chip->norms || !ascend_takes(1, cols))
+		return;
+	s->norm_cols = MAX(s->norm_cols, cols);
+	s->nnorms++;
+}
+
+uint64_t
+ascend_x_bytes(const struct ascend_sizes *s, uint32_t batch_rows)
+{
+	return ALIGN_UP((uint64_t)batch_rows, (uint64_t)ASCEND_ROWS) *
+	    s->norm_cols * sizeof(float);
+}
+
+uint64_t
+ascend_rstd_bytes(uint32_t batch_rows)
+{
+	return ALIGN_UP((uint64_t)batch_rows, (uint64_t)ASCEND_ROWS) *
+	    sizeof(float);
+}
+
+/* Y, scales and weights of norms; on a card also X. */
+static uint64_t
+norm_bytes(const struct ascend_chip *chip, const struct ascend_sizes *s,
+    uint32_t batch_rows)
+{
+	if (s->nnorms == 0)
+		return 0;
+	return (chip->has_memory ? 2 : 1) * ascend_x_bytes(s, batch_rows) +
+	    ascend_rstd_bytes(batch_rows) + s->nnorms * s->norm_cols *
+	    sizeof(float);
+}
+
+/* X, of the host. */
+static uint64_t
+norm_host_bytes(const struct ascend_sizes *s, uint32_t batch_rows)
+{
+	return s->nnorms == 0 ? 0 : ascend_x_bytes(s, batch_rows) +
+	    HOST_BLOCK_BYTES;
+}
+
 uint64_t
 ascend_small_bytes(const struct ascend_sizes *s, uint32_t batch_rows)
 {
@@ -158,13 +203,14 @@ uint64_t
 ascend_pool_bytes(const struct ascend_chip *chip,
     const struct ascend_sizes *s, uint32_t batch_rows)
 {
-	uint64_t n = s->weight_bytes + s->workspace_bytes;
+	uint64_t n = s->weight_bytes + s->workspace_bytes + norm_bytes(chip, s,
+	    batch_rows);
 
 	if (chip->has_memory)
 		n += ascend_a_bytes(s, batch_rows) + ascend_c_bytes(s);
 	if (chip->has_slots)
 		n += n / 8;
-	n += (s->nweights + WORK_BLOCKS) * ASCEND_BLOCK_BYTES;
+	n += (s->nweights + s->nnorms + WORK_BLOCKS) * ASCEND_BLOCK_BYTES;
 	return chip->granule_bytes > 0 ? ALIGN_UP(n, chip->granule_bytes) : n;
 }
 
@@ -174,7 +220,7 @@ ascend_device_bytes(const struct ascend_chip *chip,
 {
 	return ascend_pool_bytes(chip, s, batch_rows) + (chip->has_memory ? 0 :
 	    ascend_a_bytes(s, batch_rows) + ascend_c_bytes(s) +
-	    2 * HOST_BLOCK_BYTES);
+	    2 * HOST_BLOCK_BYTES + norm_host_bytes(s, batch_rows));
 }
 
 uint64_t
@@ -185,5 +231,6 @@ ascend_work_bytes(const struct ascend_chip *chip,
 	return ascend_pool_bytes(chip, s, batch_rows) - s->weight_bytes +
 	    chip->granule_bytes + s->twin_bytes +
 	    ascend_a_bytes(s, batch_rows) + ascend_c_bytes(s) +
-	    2 * HOST_BLOCK_BYTES + ascend_small_bytes(s, batch_rows);
+	    2 * HOST_BLOCK_BYTES + norm_host_bytes(s, batch_rows) +
+	    ascend_small_bytes(s, batch_rows);
 }

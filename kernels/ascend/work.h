@@ -42,6 +42,7 @@ struct ascend_chip {
 	uint32_t workspace_percent;	/* of a call's W as 16-bit floats: what
 					 * it needs beyond workspace_bytes */
 	uint64_t workspace_bytes;
+	uint32_t norms;			/* 1 = norms run before products */
 };
 
 /* Sizes of the products of a program: the largest ones, and a sum. */
@@ -49,6 +50,8 @@ struct ascend_sizes {
 	uint64_t k;			/* of A */
 	uint64_t c_bytes;		/* of the largest block of C */
 	uint64_t workspace_bytes;
+	uint64_t norm_cols, nnorms;	/* norms on the device: their longest
+					 * row, their number */
 	uint64_t nweights, weight_bytes;	/* matrices on the device */
 	uint64_t twin_bytes;		/* those of them that the host needs in
 					 * its own format, too: an embedding
@@ -83,8 +86,16 @@ uint32_t ascend_rows(const struct ascend_chip *chip, uint32_t n, uint32_t k);
 void ascend_sizes_add(struct ascend_sizes *s, const struct ascend_chip *chip,
     uint32_t type, uint32_t n, uint32_t k, int has_twin);
 
+/* Take a norm with rows of cols into account, if the chip computes it. */
+void ascend_norms_add(struct ascend_sizes *s, const struct ascend_chip *chip,
+    uint32_t cols);
+
 uint64_t ascend_a_bytes(const struct ascend_sizes *s, uint32_t batch_rows);
 uint64_t ascend_c_bytes(const struct ascend_sizes *s);
+
+/* X and Y of norms each; the scales of their rows. */
+uint64_t ascend_x_bytes(const struct ascend_sizes *s, uint32_t batch_rows);
+uint64_t ascend_rstd_bytes(uint32_t batch_rows);
 
 /* The most that the device's pool may hold for these: weights, the workspace, on a
  * card also A and C, and its slack. */

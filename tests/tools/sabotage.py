@@ -673,6 +673,22 @@ row("ascend: a way may compute anything", "worker/ascend/trial.c",
 row("ascend: rows may depend on others", "worker/ascend/trial.c",
     "				rc = 0;\n", "				rc = 1;\n",
     "unit/ascend_product")
+row("ascend: a norm whose rows the host needs stays on the device",
+    "worker/ascend/norms.c", "		    !is_for_products(d, p, o) : "
+    "!is_product_there(d, p, o))\n			return 0;",
+    "		    !is_for_products(d, p, o) : "
+    "!is_product_there(d, p, o))\n			n--;",
+    "unit/ascend_norms")
+row("ascend: rows of a norm have no common range", "worker/ascend/norms.c",
+    "	most *= sqrtf((float)m->cols);\n", "", "unit/ascend_norms")
+row("ascend: weights that lose a norm's digits are taken",
+    "worker/ascend/norms.c",
+    "	return usual >= (double)(LEAST_USUAL * scale) ? scale : NAN;",
+    "	return usual >= 0 ? scale : NAN;", "unit/ascend_norms")
+row("ascend: a norm's rows miss the segments of A", "worker/ascend/norms.c",
+    "			    acl_a_index(&d->products, m->cols, rows, r, at) },",
+    "			    acl_a_index(&d->products, m->cols, rows, r, 0) + at },",
+    "unit/ascend_norms")
 row("ascend: a norm may give anything", "worker/ascend/ops_trial.c",
     "			if (!(fabs(value(t, row, i) - want) <= relative *",
     "			if (!(0 * fabs(value(t, row, i) - want) <= relative *",

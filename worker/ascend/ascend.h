@@ -1,5 +1,6 @@
 /* worker/ascend/ascend.h - an opened Ascend device.
- * Owns: struct device.  Shared by device.c, probe.c, weights.c and span.c. */
+ * Owns: struct device.  Shared by device.c, probe.c, weights.c, norms.c and
+ * span.c. */
 #ifndef WORKER_ASCEND_ASCEND_H
 #define WORKER_ASCEND_ASCEND_H
 
@@ -16,6 +17,25 @@ struct acl_weight {
 					 * there; else NULL */
 };
 
+/* A norm of the processor: see norms.c. */
+struct acl_norm {
+	uint32_t op;			/* of the program */
+	uint32_t i;			/* its weights in the stage's list */
+	uint32_t cols;
+	float *w;			/* on the device, divided by scale */
+	float scale;			/* NAN: that would lose precision, and the
+					 * host computes it */
+};
+
+struct acl_norms {
+	struct acl_fns f;
+	struct acl_norm *norm;		/* [n] */
+	uint32_t n;
+	struct acl_host_block x;
+	float *device_x, *y, *rstd;	/* X in RC mode: x itself */
+	char reason[128];
+};
+
 /* A shape that the processor refuses. */
 struct acl_refusal {
 	enum ascend_format format;
@@ -26,6 +46,7 @@ struct acl_refusal {
 /* A step of a span. */
 enum acl_step_kind {
 	ACL_STEP_HOST,			/* operations on the host's cores */
+	ACL_STEP_NORM,			/* a norm, which stays there */
 	ACL_STEP_ROWS,			/* the rows of products, into A: of all
 					 * until the next one in the span */
 	ACL_STEP_PRODUCT
@@ -34,7 +55,10 @@ enum acl_step_kind {
 struct acl_step {
 	enum acl_step_kind kind;
 	uint32_t at;			/* operation of the program */
-	uint32_t host;			/* HOST: its span there */
+	uint32_t host;			/* HOST, NORM: its span there */
+	const struct acl_norm *norm;	/* NORM; ROWS: NULL, or the norm of
+					 * this span that made them */
+	int is_back;			/* NORM: other spans need the rows */
 	uint16_t rows;			/* ROWS: the tensor */
 	const struct acl_weight *w;	/* PRODUCT; ROWS: one of them */
 };
@@ -65,6 +89,7 @@ struct device {
 	/* Set by place(). */
 	const struct program *p;
 	struct acl_products products;
+	struct acl_norms norms;
 	struct acl_pool *pool;
 	struct acl_host_block a, c;
 	float *scale;			/* [rows of A] */
@@ -103,8 +128,9 @@ int acl_probe(const struct device_conf *dc, struct device_probe *ret,
 
 /* --- weights.c --- */
 
-/* Does the processor multiply at all? */
+/* Does the processor multiply at all?  If not, why. */
 int acl_multiplies(const struct device *d);
+const char *acl_products_reason(const struct device *d);
 
 /* NULL: the processor computes op.  Otherwise why the host does; op is one that
  * ascend_supports(). */
@@ -123,6 +149,45 @@ int acl_place(struct device *d, const struct program *p, struct weights *ws,
     struct err *reterr);
 const struct acl_weight *acl_find_weight(const struct device *d, uint32_t i);
 void acl_free(struct device *d);
+
+/* --- norms.c --- */
+
+/* NULL: the processor computes this norm.  Otherwise why the host does. */
+const char *acl_norm_reason(struct device *d, const struct program *p,
+    const struct op *op);
+
+/* The last operation that needs the rows of a norm. */
+const struct op *acl_norm_end(const struct program *p, const struct op *op);
+
+/* As acl_place(): list the norms, then allocate their memory. */
+int acl_norms_choose(struct device *d, const struct program *p,
+    struct ascend_sizes *z, struct err *reterr);
+int acl_norms_alloc(struct device *d, const struct ascend_sizes *z,
+    uint32_t rows, struct err *reterr);
+
+/* Take weights i, which the host has, if they are a norm's. */
+int acl_norms_upload(struct device *d, uint32_t i, const float *w,
+    struct err *reterr);
+
+/* NULL = this operation of the program is none of them. */
+const struct acl_norm *acl_find_norm(const struct device *d, uint32_t op);
+
+/* Does the processor compute it with these weights? */
+int acl_norm_is_there(const struct acl_norm *m);
+
+/* Start the norm of the first `rows` rows of X. */
+int acl_norm_start(struct device *d, const struct acl_norm *m, uint32_t rows,
+    struct err *reterr);
+
+/* Start the conversion of the same rows of Y into A, filled for them. */
+int acl_norm_to_a(struct device *d, const struct acl_norm *m, uint32_t rows,
+    struct err *reterr);
+
+/* Start the copy of Y into X of the host. */
+int acl_norm_back(struct device *d, const struct acl_norm *m, uint32_t rows,
+    struct err *reterr);
+
+void acl_norms_free(struct device *d);
 
 /* --- span.c --- */
 

@@ -4,6 +4,7 @@
  *	probe.c		limits, checks, and how the processor multiplies
  *	weights.c	which matrices it multiplies, and their memory
  *	span.c		operations, one after the other
+ *	norms.c		norms whose rows stay there for products
  *	trial.c		finds a way of multiplying, with known answers
  *	attempt.c	does that in a process of its own
  *	ops.c ops_trial.c	other operators, and a trial of each
@@ -13,9 +14,9 @@
  *	session.c memory.c	stream, pools, aligned host memory
  *	lib.c codes.c board.c layout.c	the library, the machine, layouts
  *
- * The processor multiplies matrices so far; other operators are only tried.  An
- * operation that it does not compute runs on the session's cores, in the same memory,
- * with the CPU's bits; explain says why. */
+ * The processor multiplies matrices, and computes norms before that; other operators
+ * are only tried.  An operation that it does not compute runs on the session's cores, in
+ * the same memory, with the CPU's bits; explain says why. */
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -158,7 +159,6 @@ tell_operator(const struct device *d, enum op_kind kind,
     char reason[REASON_LEN])
 {
 	static const uint8_t fn[OP_NKINDS] = {	/* 1 + enum acl_fn; 0 = none */
-		[OP_RMS_NORM] = 1 + ACL_FN_NORM,
 		[OP_SWIGLU] = 1 + ACL_FN_SWIGLU,
 		[OP_ADD] = 1 + ACL_FN_ADD_TO,
 		[OP_ROPE] = 1 + ACL_FN_ROTATE,
@@ -185,9 +185,13 @@ ascend_supports(void *arg, const struct program *p, const struct op *op,
 	if (op->kind == OP_MATMUL_ID)
 		strlcpy(reason, "products whose matrix differs from row to "
 		    "row are not built for it yet", REASON_LEN);
-	else if (op->kind != OP_MATMUL && op->kind != OP_QUANTIZE)
+	else if (op->kind == OP_RMS_NORM && op->heads > 0)
+		strlcpy(reason, "norms of heads are not built in yet",
+		    REASON_LEN);
+	else if (op->kind != OP_MATMUL && op->kind != OP_QUANTIZE &&
+	    op->kind != OP_RMS_NORM)
 		tell_operator(arg, op->kind, reason);
-	else if (op->w != NULL && weight_is_for_host(&op->w->ext))
+	else if (op->kind == OP_MATMUL && weight_is_for_host(&op->w->ext))
 		strlcpy(reason, "the choice of experts keeps the host's "
 		    "precision", REASON_LEN);
 	else
@@ -219,6 +223,8 @@ ascend_upload(struct device *d, const struct weights *ws,
 	if (w == NULL || w->own_scale != NULL)
 		rc = host_mem_upload(d, ws, weights, i, row0, nrows, src,
 		    reterr);
+	if (w == NULL && rc == 0 && ws->w[i].kern == NULL)
+		rc = acl_norms_upload(d, i, ws->w[i].vec, reterr);
 	return w == NULL || rc < 0 ? rc :
 	    acl_put_weights(&d->products, &w->m, w->type, row0, nrows, src,
 	    d->row, w->scale, reterr);
@@ -241,7 +247,10 @@ ascend_explain(struct device *d, const struct program *p, const struct op *op,
 	enum ascend_format f;
 
 	(void)reterr;
-	if (why == NULL && op->kind == OP_QUANTIZE)
+	if (why == NULL && op->kind == OP_RMS_NORM)
+		snprintf(ret, REASON_LEN, "%s, for products",
+		    acl_fn_name(ACL_FN_NORM));
+	else if (why == NULL && op->kind == OP_QUANTIZE)
 		strlcpy(ret, "rounded to 16-bit floats", REASON_LEN);
 	else if (why == NULL) {
 		f = acl_matrix_of(d, op).format;

@@ -228,6 +228,8 @@ choose(struct acl_session *s, const struct device_verdict *known,
 		c.chip.has_slots = plan.strategy == ACL_POOL_SLOTS;
 		rc = find_ways(s, known, notes, &c, groups_reason, ret);
 	}
+	c.chip.norms = acl_fn_outcome(c.fn[ACL_FN_NORM]) == ACL_FN_RIGHT &&
+	    acl_fn_outcome(c.fn[ACL_FN_TO_HALF]) == ACL_FN_RIGHT;
 	_Static_assert(sizeof(c) <= DEVICE_CHOICE_BYTES, "a device's choice");
 	ret->choice.is_made = 1;
 	ret->choice.layout = f->way == ACL_WAY_NONE ? LAYOUT_HOST :

@@ -109,6 +109,18 @@ struct taking {
 	const struct op *filled;	/* A: see has_rows() */
 };
 
+/* The norm of the processor that made the rows of op in this span, or NULL. */
+static const struct acl_norm *
+find_norm(const struct device *d, const struct taking *x, const struct op *op)
+{
+	const struct op *o = op;
+
+	while (--o >= d->p->op + x->s->first)
+		if (o->out == op->in[0])
+			return acl_find_norm(d, (uint32_t)(o - d->p->op));
+	return NULL;
+}
+
 static void
 add_rows(struct device *d, struct taking *x, uint32_t i,
     const struct acl_weight *w)
@@ -121,7 +133,28 @@ add_rows(struct device *d, struct taking *x, uint32_t i,
 	s = add_step(d, ACL_STEP_ROWS, i);
 	s->rows = op->in[0];
 	s->w = w;
+	s->norm = find_norm(d, x, op);
 	x->filled = op;
+}
+
+/* A norm of the processor, which its host can do as well. */
+static int
+add_norm(struct device *d, struct taking *x, uint32_t i,
+    const struct acl_norm *norm, struct err *reterr)
+{
+	const struct op *end = acl_norm_end(d->p, &d->p->op[i]);
+	const struct span s = { i, i + 1, 0 };
+	struct acl_step *step;
+	int rc;
+
+	if ((rc = add_host(d, x->first, i, x->kv, x->compute, reterr)) < 0)
+		return rc;
+	x->first = i + 1;
+	step = add_step(d, ACL_STEP_NORM, i);
+	step->norm = norm;
+	step->is_back = end >= d->p->op + x->s->end;
+	return device_cpu.prepare(d->host, d->p, &s, x->kv, x->compute,
+	    &step->host, reterr);
 }
 
 static int
@@ -129,11 +162,14 @@ take_op(struct device *d, struct taking *x, uint32_t i, struct err *reterr)
 {
 	const struct op *op = &d->p->op[i];
 	const struct acl_weight *w = weight_of(d, op);
+	const struct acl_norm *norm = acl_find_norm(d, i);
 	const char *why = acl_host_reason(d, d->p, op);
 	int rc;
 
 	if (op->kind == OP_QUANTIZE)
 		w = find_user(d, op);
+	if (norm != NULL)
+		return add_norm(d, x, i, norm, reterr);
 	if (d->conf.strict && w == NULL)
 		return refuse_strict(d, op, why != NULL ? why : "", reterr);
 	d->host_ops += w == NULL;
@@ -221,6 +257,46 @@ put_rows(void *arg, unsigned thread)
 			    (uint32_t)r, row_at(d, x->b, x->step->rows, r));
 		else
 			acl_put_zeros(&d->products, k, d->rows, (uint32_t)r);
+	}
+}
+
+/* The rows that a norm will have, into X. */
+static void
+put_floats(void *arg, unsigned thread)
+{
+	const struct share *x = arg;
+	struct device *d = x->d;
+	const uint32_t cols = x->step->norm->cols;
+	const uint16_t from = d->p->op[x->step->at].in[0];
+	float *to = d->norms.x.p;
+	uint64_t r, hi;
+
+	par_share(d->conf.par, d->rows, thread, &r, &hi);
+	for (; r < hi; r++)
+		if (r < x->nrows)
+			memcpy(to + r * cols, row_at(d, x->b, from, r), cols *
+			    sizeof(*to));
+		else
+			memset(to + r * cols, 0, cols * sizeof(*to));
+}
+
+/* And those that came back. */
+static void
+get_floats(void *arg, unsigned thread)
+{
+	const struct share *x = arg;
+	struct device *d = x->d;
+	const struct acl_norm *m = x->step->norm;
+	const float *from = d->norms.x.p;
+	uint64_t r, hi;
+	uint32_t i;
+	float *to;
+
+	par_share(d->conf.par, x->nrows, thread, &r, &hi);
+	for (; r < hi; r++) {
+		to = row_at(d, x->b, d->p->op[x->step->at].out, r);
+		for (i = 0; i < m->cols; i++)
+			to[i] = from[r * m->cols + i] * m->scale;
 	}
 }
 
@@ -378,6 +454,40 @@ finish_product(struct device *d, const struct acl_step *s,
 	return 0;
 }
 
+/* The products of an earlier norm have been waited for, so X is free. */
+static int
+run_norm(struct device *d, const struct acl_step *s, const struct batch *b,
+    uint32_t n, uint64_t deadline_ns, struct err *reterr)
+{
+	struct share x = { .d = d, .step = s, .b = b, .nrows = n };
+	struct err e = { 0 };
+	int rc;
+
+	if (!acl_norm_is_there(s->norm))
+		return device_cpu.run(d->host, s->host, d->batch, reterr);
+	d->rows = acl_products_fill(&d->products, n);
+	d->conf.par->run(d->conf.par, put_floats, &x);
+	rc = acl_norm_start(d, s->norm, d->rows, &e);
+	if (rc == 0 && s->is_back && (rc = acl_norm_back(d, s->norm, n,
+	    &e)) == 0 && (rc = acl_session_wait(&d->s, deadline_ns, &e)) == 0)
+		d->conf.par->run(d->conf.par, get_floats, &x);
+	d->calls++;
+	return rc == 0 ? 0 : err_set(reterr, ERR_RUN, rc == -ETIMEDOUT ? -EIO :
+	    rc, "session %s: norm %s: %s", d->conf.session, name_of_step(d, s),
+	    acl_without_session(d->conf.session, e.msg));
+}
+
+static int
+put_rows_of_norm(struct device *d, const struct acl_norm *m,
+    struct err *reterr)
+{
+	uint32_t r;
+
+	for (r = 0; r < d->rows; r++)
+		d->scale[r] = m->scale;
+	return acl_norm_to_a(d, m, d->rows, reterr);
+}
+
 static int
 fill_rows(struct device *d, const struct acl_step *s, const struct batch *b,
     uint32_t n, struct err *reterr)
@@ -386,9 +496,14 @@ fill_rows(struct device *d, const struct acl_step *s, const struct batch *b,
 	int rc;
 
 	d->rows = acl_products_fill(&d->products, n);
-	d->conf.par->run(d->conf.par, put_rows, &x);
-	if ((rc = acl_products_send(&d->products, s->w->m.k, d->rows,
-	    reterr)) < 0)
+	if (s->norm != NULL && acl_norm_is_there(s->norm))
+		rc = put_rows_of_norm(d, s->norm, reterr);
+	else {
+		d->conf.par->run(d->conf.par, put_rows, &x);
+		rc = acl_products_send(&d->products, s->w->m.k, d->rows,
+		    reterr);
+	}
+	if (rc < 0)
 		return rc;
 	d->next = (uint32_t)(s - d->step) + 1;
 	d->next_row = 0;
@@ -407,8 +522,9 @@ run_step(struct device *d, const struct acl_step *s, uint64_t deadline_ns,
 		return device_cpu.run(d->host, s->host, d->batch, reterr);
 	if (nrows == 0)
 		return 0;
-	rc = s->kind == ACL_STEP_ROWS ? fill_rows(d, s, b, nrows, reterr) :
-	    finish_product(d, s, b, nrows, deadline_ns, reterr);
+	rc = s->kind == ACL_STEP_NORM ? run_norm(d, s, b, nrows, deadline_ns,
+	    reterr) : s->kind == ACL_STEP_ROWS ? fill_rows(d, s, b, nrows,
+	    reterr) : finish_product(d, s, b, nrows, deadline_ns, reterr);
 	if (b->progress != NULL)
 		atomic_fetch_add_explicit(b->progress, 1,
 		    memory_order_relaxed);

@@ -101,6 +101,16 @@ acl_matrix_of(const struct device *d, const struct op *op)
 	    k) };
 }
 
+const char *
+acl_products_reason(const struct device *d)
+{
+	if (acl_multiplies(d))
+		return NULL;
+	return d->choice.form[ASCEND_HALF].way != ACL_WAY_NONE ? GIVEN_UP :
+	    d->choice.reason[0] != '\0' ? d->choice.reason :
+	    "no product of the processor was tried";
+}
+
 static const char *
 product_reason(struct device *d, const struct program *p,
     const struct op *op)
@@ -109,9 +119,7 @@ product_reason(struct device *d, const struct program *p,
 	struct acl_matrix m;
 
 	if (!acl_multiplies(d))
-		return d->choice.form[ASCEND_HALF].way == ACL_WAY_NONE ?
-		    (d->choice.reason[0] != '\0' ? d->choice.reason :
-		    "no product of the processor was tried") : GIVEN_UP;
+		return acl_products_reason(d);
 	if (rounding != NULL && (rounding->experts ||
 	    is_replaced(p, rounding, op)))
 		return "its rows are rounded before others of the processor";
@@ -147,6 +155,8 @@ acl_host_reason(struct device *d, const struct program *p,
 {
 	if (op->kind == OP_MATMUL)
 		return product_reason(d, p, op);
+	if (op->kind == OP_RMS_NORM)
+		return acl_norm_reason(d, p, op);
 	return product_on_device(d, p, op) != NULL ? NULL :
 	    "none of its products runs on the processor";
 }
@@ -214,7 +224,7 @@ open_pool(struct device *d, const struct ascend_sizes *z, uint32_t rows,
 		.strategy = (enum acl_strategy)d->choice.strategy,
 		.cap_bytes = ascend_pool_bytes(&d->choice.chip, z, rows),
 		.granule_bytes = d->choice.chip.granule_bytes,
-		.max_blocks = d->nweights + 8,
+		.max_blocks = d->nweights + d->norms.n + 8,
 	};
 
 	plan.chunk_bytes = plan.strategy == ACL_POOL_BEST_FIT ?
@@ -286,17 +296,25 @@ charge(struct device *d, uint64_t nbytes, struct err *reterr)
 static uint64_t
 count_memory(struct device *d)
 {
-	uint64_t host = acl_host_held(&d->s.machine, d->a.nbytes) +
-	    acl_host_held(&d->s.machine, d->c.nbytes);
+	const struct acl_host_block *const blocks[] = { &d->a, &d->c,
+	    &d->norms.x };
+	uint64_t host = 0, asked = 0;
+	unsigned i;
 	struct acl_pool_count pool;
 
+	for (i = 0; i < NITEMS(blocks); i++)
+		if (blocks[i]->p != NULL) {
+			host += acl_host_held(&d->s.machine,
+			    blocks[i]->nbytes);
+			asked += blocks[i]->nbytes;
+		}
 	acl_pool_read(d->pool, &pool);
 	d->held.device_bytes = pool.held_bytes;
 	d->held.slack_bytes = pool.slack_bytes;
 	d->held.pinned_bytes = 0;
 	if (d->s.machine.is_rc) {
 		d->held.device_bytes += host;
-		d->held.slack_bytes += host - d->a.nbytes - d->c.nbytes;
+		d->held.slack_bytes += host - asked;
 	} else
 		d->held.pinned_bytes = host;
 	return pool.held_bytes + host;
@@ -331,13 +349,15 @@ acl_place(struct device *d, const struct program *p, struct weights *ws,
 	if (!acl_multiplies(d))
 		return 0;
 	if ((rc = choose_weights(d, p, ws, &z, reterr)) < 0 ||
-	    d->nweights == 0)
+	    d->nweights == 0 ||
+	    (rc = acl_norms_choose(d, p, &z, reterr)) < 0)
 		return rc;
 	if ((rc = open_events(d, reterr)) < 0 ||
 	    (rc = charge(d, ascend_work_bytes(&d->choice.chip, &z, rows),
 	    reterr)) < 0 || (rc = open_pool(d, &z, rows, reterr)) < 0 ||
 	    (rc = alloc_weights(d, ws, reterr)) < 0 ||
-	    (rc = alloc_work(d, &z, rows, reterr)) < 0)
+	    (rc = alloc_work(d, &z, rows, reterr)) < 0 ||
+	    (rc = acl_norms_alloc(d, &z, rows, reterr)) < 0)
 		return rc;
 	acl_pool_seal(d->pool);
 	exact = count_memory(d) - z.weight_bytes + z.twin_bytes +
@@ -355,6 +375,7 @@ acl_free(struct device *d)
 
 	acl_session_drain(&d->s);
 	acl_products_close(&d->products);
+	acl_norms_free(d);
 	if (!d->s.is_lost) {
 		acl_pool_close(d->pool, NULL);
 		acl_host_free(&d->s.src, &d->a, NULL);

@@ -1,0 +1,398 @@
+/* worker/ascend/norms.c - RMS norms whose rows stay on an Ascend processor, for the
+ * products that follow: their weights there, and buffers of rows.
+ *
+ * X (rows x cols, of the host, on a card copied) -> aclnnRmsNorm -> Y (rows x cols,
+ * 32-bit floats) -> aclnnCast -> A of the products.  No element of a norm is larger than
+ * sqrt(cols) max|w|: one power of two, by which the weights are divided at the load,
+ * gives all rows the range of 16-bit floats. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <bsd/string.h>
+
+#include "ascend.h"
+#include "rows.h"
+
+/* A usual element of a row must be this large as a 16-bit float, so that what is lost
+ * below the smallest one does not matter: 2^-25, its rounding, of 2^-12. */
+#define LEAST_USUAL	0x1p-12f
+
+/* --- which norms --- */
+
+static int
+uses(const struct op *o, uint16_t tensor)
+{
+	return o->in[0] == tensor || o->in[1] == tensor || o->routes == tensor;
+}
+
+/* The next operation after `at` that uses what `made` made, or NULL. */
+static const struct op *
+next_user(const struct program *p, const struct op *made, const struct op *at)
+{
+	const struct op *o;
+
+	for (o = made + 1; o < p->op + p->nops; o++) {
+		if (o > at && uses(o, made->out))
+			return o;
+		if (o->out == made->out)
+			break;
+	}
+	return NULL;
+}
+
+static int
+is_product_there(struct device *d, const struct program *p,
+    const struct op *op)
+{
+	return op->kind == OP_MATMUL && !weight_is_for_host(&op->w->ext) &&
+	    acl_host_reason(d, p, op) == NULL;
+}
+
+/* Do only the processor's products use the rows that op makes or rounds?  And at
+ * least one. */
+static int
+is_for_products(struct device *d, const struct program *p,
+    const struct op *op)
+{
+	const struct op *o = op;
+	int n = 0;
+
+	while ((o = next_user(p, op, o)) != NULL) {
+		n++;
+		if (o->kind == OP_QUANTIZE && op->kind != OP_QUANTIZE ?
+		    !is_for_products(d, p, o) : !is_product_there(d, p, o))
+			return 0;
+	}
+	return n > 0;
+}
+
+const struct op *
+acl_norm_end(const struct program *p, const struct op *op)
+{
+	const struct op *end = op, *o = op, *last;
+
+	while ((o = next_user(p, op, o)) != NULL) {
+		last = o->kind == OP_QUANTIZE ? acl_norm_end(p, o) : o;
+		end = MAX(end, last);
+	}
+	return end;
+}
+
+/* Y has the rows of one norm at a time. */
+static int
+is_replaced(const struct program *p, const struct op *op)
+{
+	const struct op *o, *end = acl_norm_end(p, op);
+
+	for (o = op + 1; o < end; o++)
+		if (o->kind == OP_RMS_NORM && o->heads == 0)
+			return 1;
+	return 0;
+}
+
+static uint32_t
+segment_of(const struct device *d, uint32_t k)
+{
+	return d->choice.chip.cut_k ? MIN(k, (uint32_t)ASCEND_SEGMENT) : k;
+}
+
+static struct acl_fn_shape
+norm_shape(const struct program *p, uint32_t rows, uint32_t cols)
+{
+	return (struct acl_fn_shape){ .fn = ACL_FN_NORM, .rows = rows,
+	    .cols = cols, .eps = p->env.hp->rms_eps };
+}
+
+static struct acl_fn_shape
+half_shape(uint32_t rows, uint32_t cols, uint32_t stride)
+{
+	return (struct acl_fn_shape){ .fn = ACL_FN_TO_HALF, .rows = rows,
+	    .cols = cols, .stride = stride };
+}
+
+static int
+prepare_calls(struct device *d, const struct program *p, uint32_t cols,
+    struct err *reterr)
+{
+	struct acl_fns *f = &d->norms.f;
+	const uint32_t len = segment_of(d, cols);
+	struct acl_fn_shape shape;
+	uint32_t at, rows;
+	unsigned i;
+	int rc;
+
+	f->s = &d->s;
+	f->workspace_most = d->choice.chip.workspace_bytes;
+	for (i = 0; i < ACL_FN_CLASSES; i++) {
+		rows = acl_fn_class(i);
+		shape = norm_shape(p, rows, cols);
+		if ((rc = acl_fns_prepare(f, &shape, NULL, reterr)) < 0)
+			return rc;
+		for (at = 0; at < cols; at += len) {
+			shape = half_shape(rows, MIN(len, cols - at), cols);
+			if ((rc = acl_fns_prepare(f, &shape, NULL,
+			    reterr)) < 0)
+				return rc;
+		}
+	}
+	return 0;
+}
+
+static const char *
+outcome_reason(struct device *d)
+{
+	static const enum acl_fn needed[] = { ACL_FN_NORM, ACL_FN_TO_HALF };
+	unsigned i;
+
+	for (i = 0; i < NITEMS(needed); i++)
+		if (acl_fn_outcome(d->choice.fn[needed[i]]) != ACL_FN_RIGHT) {
+			acl_fn_text(needed[i], d->choice.fn[needed[i]],
+			    d->norms.reason, sizeof(d->norms.reason));
+			return d->norms.reason;
+		}
+	return NULL;
+}
+
+const char *
+acl_norm_reason(struct device *d, const struct program *p,
+    const struct op *op)
+{
+	const uint32_t cols = p->t[op->in[0]].cols;
+	struct err e = { 0 };
+	const char *why;
+
+	if ((why = acl_products_reason(d)) != NULL ||
+	    (why = outcome_reason(d)) != NULL)
+		return why;
+	if (!ascend_takes(1, cols))
+		return "rows on the processor are multiples of 16 numbers";
+	if (!is_for_products(d, p, op))
+		return "its rows go on to the CPU, not only to products of the "
+		    "processor";
+	if (is_replaced(p, op))
+		return "another norm comes before its products";
+	if (prepare_calls(d, p, cols, &e) == 0)
+		return NULL;
+	snprintf(d->norms.reason, sizeof(d->norms.reason), "%.*s",
+	    (int)sizeof(d->norms.reason) - 1,
+	    acl_without_session(d->conf.session, e.msg));
+	return d->norms.reason;
+}
+
+/* --- memory --- */
+
+int
+acl_norms_choose(struct device *d, const struct program *p,
+    struct ascend_sizes *z, struct err *reterr)
+{
+	struct acl_norms *x = &d->norms;
+	const struct op *op;
+
+	x->norm = calloc(MAX(p->nops, 1), sizeof(*x->norm));
+	if (x->norm == NULL)
+		return err_nomem(reterr, "the list of norms");
+	for (op = p->op; op < p->op + p->nops; op++) {
+		if (op->kind != OP_RMS_NORM || op->heads > 0 ||
+		    acl_norm_reason(d, p, op) != NULL)
+			continue;
+		x->norm[x->n++] = (struct acl_norm){
+		    .op = (uint32_t)(op - p->op),
+		    .i = (uint32_t)(op->w - p->env.ws->w),
+		    .cols = p->t[op->in[0]].cols, .scale = NAN };
+		ascend_norms_add(z, &d->choice.chip, p->t[op->in[0]].cols);
+	}
+	return 0;
+}
+
+static int
+alloc(struct device *d, uint64_t nbytes, const char *what, float **ret,
+    struct err *reterr)
+{
+	void *at;
+	int rc = acl_pool_alloc(d->pool, nbytes, what, &at, reterr);
+
+	if (rc == 0)
+		*ret = at;
+	return rc;
+}
+
+int
+acl_norms_alloc(struct device *d, const struct ascend_sizes *z,
+    uint32_t rows, struct err *reterr)
+{
+	const uint64_t nbytes = ascend_x_bytes(z, rows);
+	struct acl_norms *x = &d->norms;
+	uint32_t i;
+	int rc;
+
+	x->f.workspace = d->products.workspace;
+	if (x->n == 0)
+		return 0;
+	if ((rc = acl_host_alloc(&d->s.src, nbytes, "rows of norms", &x->x,
+	    reterr)) < 0)
+		return rc;
+	x->device_x = x->x.p;
+	if ((d->choice.chip.has_memory && (rc = alloc(d, nbytes,
+	    "rows of norms", &x->device_x, reterr)) < 0) ||
+	    (rc = alloc(d, nbytes, "results of norms", &x->y, reterr)) < 0 ||
+	    (rc = alloc(d, ascend_rstd_bytes(rows), "results of norms",
+	    &x->rstd, reterr)) < 0)
+		return rc;
+	for (i = 0; i < x->n && rc == 0; i++)
+		rc = alloc(d, x->norm[i].cols * sizeof(float), "a norm",
+		    &x->norm[i].w, reterr);
+	return rc;
+}
+
+/* The power of two for rows of this norm, or NAN.  A few large weights hardly change
+ * the mean of square roots. */
+static float
+scale_for(const struct device *d, const struct acl_norm *m, const float *w)
+{
+	double sum = 0, usual;
+	float most = 0, scale;
+	uint32_t i;
+
+	for (i = 0; i < m->cols; i++) {
+		if (!isfinite(w[i]))
+			return NAN;
+		most = MAX(most, fabsf(w[i]));
+		sum += sqrt((double)fabsf(w[i]));
+	}
+	usual = sum / m->cols * (sum / m->cols);
+	most *= sqrtf((float)m->cols);
+	scale = acl_row_scale(&most, 1, acl_row_top(segment_of(d, m->cols)));
+	return usual >= (double)(LEAST_USUAL * scale) ? scale : NAN;
+}
+
+static int
+upload(struct device *d, struct acl_norm *m, const float *w,
+    struct err *reterr)
+{
+	const struct acl_source *src = &d->s.src;
+	const uint64_t nbytes = m->cols * sizeof(float);
+	float *there = d->norms.x.p;
+	uint32_t i;
+	int rc;
+
+	m->scale = scale_for(d, m, w);
+	if (isnan(m->scale))
+		return 0;
+	for (i = 0; i < m->cols; i++)
+		there[i] = w[i] / m->scale;
+	rc = src->lib->aclrtMemcpy(m->w, nbytes, there, nbytes,
+	    ACL_MEMCPY_HOST_TO_DEVICE);
+	return rc == ACL_SUCCESS ? 0 : acl_failed(src->lib, src->session,
+	    "aclrtMemcpy", rc, reterr);
+}
+
+int
+acl_norms_upload(struct device *d, uint32_t i, const float *w,
+    struct err *reterr)
+{
+	uint32_t j;
+	int rc = 0;
+
+	for (j = 0; j < d->norms.n && rc == 0; j++)
+		if (d->norms.norm[j].i == i)
+			rc = upload(d, &d->norms.norm[j], w, reterr);
+	return rc;
+}
+
+void
+acl_norms_free(struct device *d)
+{
+	struct acl_norms *x = &d->norms;
+
+	acl_fns_close(&x->f);
+	if (!d->s.is_lost)
+		acl_host_free(&d->s.src, &x->x, NULL);
+	free(x->norm);
+	memset(x, 0, sizeof(*x));
+}
+
+/* --- runs --- */
+
+const struct acl_norm *
+acl_find_norm(const struct device *d, uint32_t op)
+{
+	uint32_t i;
+
+	for (i = 0; i < d->norms.n; i++)
+		if (d->norms.norm[i].op == op)
+			return &d->norms.norm[i];
+	return NULL;
+}
+
+int
+acl_norm_is_there(const struct acl_norm *m)
+{
+	return !isnan(m->scale);
+}
+
+static int
+copy(struct device *d, void *dst, const void *src, uint64_t n, int kind,
+    struct err *reterr)
+{
+	const struct acl_lib *l = d->s.src.lib;
+	int rc = l->aclrtMemcpyAsync(dst, n, src, n, kind, d->s.stream);
+
+	return rc == ACL_SUCCESS ? 0 : acl_failed(l, d->s.src.session,
+	    "aclrtMemcpyAsync", rc, reterr);
+}
+
+int
+acl_norm_start(struct device *d, const struct acl_norm *m, uint32_t rows,
+    struct err *reterr)
+{
+	struct acl_norms *x = &d->norms;
+	struct acl_fn_shape shape;
+	uint64_t at;
+	uint32_t r;
+	int rc = 0;
+
+	if (x->device_x != x->x.p && (rc = copy(d, x->device_x, x->x.p,
+	    (uint64_t)rows * m->cols * sizeof(float),
+	    ACL_MEMCPY_HOST_TO_DEVICE, reterr)) < 0)
+		return rc;
+	for (r = 0; r < rows && rc == 0; r += shape.rows) {
+		shape = norm_shape(d->p, acl_fn_rows(rows - r), m->cols);
+		at = (uint64_t)r * m->cols;
+		rc = acl_fns_start(&x->f, &shape, (void *[ACL_FN_ARGS]){
+		    x->device_x + at, m->w }, (void *[ACL_FN_ARGS]){
+		    x->y + at, x->rstd + r }, NULL, reterr);
+	}
+	return rc;
+}
+
+int
+acl_norm_to_a(struct device *d, const struct acl_norm *m, uint32_t rows,
+    struct err *reterr)
+{
+	const uint32_t len = segment_of(d, m->cols);
+	uint16_t *a = d->products.device_a;
+	struct acl_fn_shape shape;
+	uint32_t r, at;
+	int rc = 0;
+
+	for (at = 0; at < m->cols; at += len)
+		for (r = 0; r < rows && rc == 0; r += shape.rows) {
+			shape = half_shape(acl_fn_rows(rows - r), MIN(len,
+			    m->cols - at), m->cols);
+			rc = acl_fns_start(&d->norms.f, &shape,
+			    (void *[ACL_FN_ARGS]){ d->norms.y + (uint64_t)r *
+			    m->cols + at }, (void *[ACL_FN_ARGS]){ a +
+			    acl_a_index(&d->products, m->cols, rows, r, at) },
+			    NULL, reterr);
+		}
+	return rc;
+}
+
+int
+acl_norm_back(struct device *d, const struct acl_norm *m, uint32_t rows,
+    struct err *reterr)
+{
+	return copy(d, d->norms.x.p, d->norms.y, (uint64_t)rows * m->cols *
+	    sizeof(float), ACL_MEMCPY_DEVICE_TO_HOST, reterr);
+}
