@@ -76,8 +76,10 @@ ascend_scales_at(enum ascend_format f, uint32_t n, uint32_t k)
 uint64_t
 ascend_weight_bytes(enum ascend_format f, uint32_t n, uint32_t k)
 {
+	/* FRACTAL_NZ rounds rows up; so does all, or the plan would have to know. */
 	if (f == ASCEND_HALF)
-		return ascend_format_bytes(f, (uint64_t)n * k);
+		return ascend_format_bytes(f, ALIGN_UP((uint64_t)n,
+		    (uint64_t)ASCEND_UNIT) * k);
 	return ascend_scales_at(f, n, k) + (uint64_t)n * (k / ASCEND_GROUP) *
 	    sizeof(uint16_t);
 }

@@ -153,6 +153,18 @@ check_success "no compiler" "${ARGS[@]}" -s ascend
 check "no compiler: nothing runs on the processor" stderr_has \
     '^ascend0: 0 operations on ascend, [0-9]+ on the CPU'
 
+# Products that refuse matrices as they lie in the file.
+NZ_ONLY=(nd=0 missing=Convolution+aclopCompile)
+for soc in 310B 910B; do
+	vary $soc "${NZ_ONLY[@]}"
+done
+check_success "explain FRACTAL_NZ" explain -m "$MODEL" -s ascend --json
+check "explain names the layout" stdout_has \
+    '"aclnnMm of 16-bit floats in FRACTAL_NZ, made from Q8_0"'
+check_success "devices --verify of FRACTAL_NZ" devices --verify
+check "every product with FRACTAL_NZ is right" \
+    stdout_has '^verified: [0-9]+ ok, 0 wrong'
+
 # Q8_0 as integers: as much of the device's memory as of the file.
 floats_text=$text floats_hash=$hash
 on 910B
@@ -273,6 +285,8 @@ counts "virtual memory" 2097152 910B
 counts "no virtual memory" 20480 910B vmm=0
 counts "norms of a board" 20480 310B ops=all
 counts "memory with operators by name" 20480 310B ops=classic
+counts "memory of FRACTAL_NZ" 20480 310B "${NZ_ONLY[@]}"
+counts "memory of FRACTAL_NZ on a card" 2097152 910B $FLOATS "${NZ_ONLY[@]}"
 
 on 910B vmm=0 mem-bytes=8000000 $FLOATS
 check_refusal "a small card" 3 \

@@ -28,6 +28,7 @@ struct switches {
 	enum company company;
 	int refuse_as;			/* a code; 0 = no symbol; 507xxx = late */
 	int quirks, vmm, stub, both;
+	int nd, nz;			/* layouts of W that products take */
 	uint64_t mem_bytes, granule_bytes;
 	unsigned delay_us, launch_us;	/* of an operator, of a call */
 	int event_errors;

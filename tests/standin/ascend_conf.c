@@ -198,6 +198,7 @@ read_number(const char *name, const char *value)
 	const struct { const char *name; int *ret; } ints[] = {
 		{ "rc", &sw.is_rc }, { "quirks", &sw.quirks },
 		{ "vmm", &sw.vmm }, { "stub", &sw.stub },
+		{ "nd", &sw.nd }, { "nz", &sw.nz },
 		{ "both", &sw.both },
 		{ "host-skew", (int *)&sw.host_skew },
 		{ "devices", (int *)&sw.ndevices },
@@ -272,6 +273,7 @@ read_switches(void)
 	sw.granule_bytes = 2 * MIB;
 	sw.host_skew = 16;
 	sw.event_errors = 1;
+	sw.nd = sw.nz = 1;
 	while ((word = strsep(&rest, ",")) != NULL) {
 		if (*word == '\0')
 			continue;

@@ -370,6 +370,6 @@ OPERATOR(TransMatmulWeight, struct acl_tensor *w)
 		rc = ACLNN_ERR_PARAM_INVALID;
 	if (rc == 0 && ascend_switches()->is_310b)
 		rc = ACLNN_ERR_RUNTIME_ERROR;
-	return ascend_phase_one("TransMatmulWeight", rc, run_trans, &a, 0, ws,
-	    ex);
+	return ascend_phase_one("TransMatmulWeight", rc, run_trans, &a,
+	    (uint64_t)ascend_elements(&a.t[0]) * 2, ws, ex);
 }

@@ -38,6 +38,8 @@ check_product(const char *op, const struct op_args *a, int8_t math)
 	if (sw->is_310b && x->dtype == ACL_FLOAT && math ==
 	    ACL_CUBE_KEEP_DTYPE)
 		return ACLNN_ERR_PARAM_INVALID;
+	if (w->format == ACL_FORMAT_FRACTAL_NZ ? d != 2 || !sw->nz : !sw->nd)
+		return 561103;
 	if (sw->quirks && strcmp(op, "Mm") == 0 && x->dtype == ACL_FLOAT16 &&
 	    x->dims[0] >= 64 && x->dims[1] > 4096)
 		return ACLNN_ERR_RUNTIME_ERROR;

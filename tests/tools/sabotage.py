@@ -713,6 +713,29 @@ row("ascend: a group of zeros keeps its scale", "worker/ascend/groups.c",
     "	return is_zero ? 0 : float_to_half(",
     "	return is_zero > 1 ? 0 : float_to_half(",
     "unit/ascend_groups")
+row("ascend: the library is not told to rearrange W",
+    "worker/ascend/product.c",
+    "	if (form_of(p, w->format)->nz != ACL_NZ_BY_LIBRARY)",
+    "	if (form_of(p, w->format)->nz != ACL_NZ_KINDS)",
+    "unit/ascend_product")
+row("ascend: W in FRACTAL_NZ has a tensor of rows",
+    "worker/ascend/product.c", "f->nz != ACL_ND ? new_nz_tensor(",
+    "f->nz == ACL_NZ_KINDS ? new_nz_tensor(", "unit/ascend_product")
+row("ascend: rows are packed across two parts of N", "worker/ascend/rows.c",
+    "(uint64_t)ACL_MOST_N - row0 %", "(uint64_t)w->n + row0 %",
+    "unit/ascend_product")
+row("ascend: FRACTAL_NZ has no room for its padding", "kernels/ascend/work.c",
+    "		return ascend_format_bytes(f, ALIGN_UP((uint64_t)n,",
+    "		return ascend_format_bytes(f, MAX((uint64_t)n,",
+    "unit/ascend_product")
+row("ascend: the workspace of a conversion is not planned",
+    "worker/ascend/product.c", "return check_workspace(p, c, CONVERT, ws,",
+    "return check_workspace(p, c, CONVERT, 0 * ws,", "unit/ascend_product")
+row("ascend: a conversion that ends the process takes the way along",
+    "worker/ascend/trial.c",
+    "	if (t->w.format == ASCEND_HALF && t->nz != ACL_ND)",
+    "	if (t->w.format == ASCEND_HALF && t->nz == ACL_NZ_KINDS)",
+    "unit/ascend_product")
 row("ascend: groups that have a unit are rounded", "worker/ascend/groups.c",
     "		return half_to_float(q5_0[group].d);",
     "		return 0;", "unit/ascend_groups")
@@ -797,8 +820,8 @@ row("device cache: devices --verify trusts it", "coordinator/engine/queries.c",
     "	if (question == WIRE_PROBE &&",
     "e2e/device_cache.sh")
 row("ascend: workspace is not limited", "worker/ascend/product.c",
-    "	return !p->is_limited || c->ws_bytes <= most ? 0",
-    "	return p->is_limited || c->ws_bytes <= most ? 0",
+    "	if (p->is_limited && need > most)",
+    "	if (!p->is_limited && need > most)",
     "unit/ascend_product")
 row("ascend: workspace is that of small matrices", "worker/ascend/trial.c",
     "	return (uint32_t)MIN(most, (uint64_t)ASCEND_MOST_PERCENT);",

@@ -234,6 +234,7 @@ put_weights(void)
 {
 	uint64_t nbytes = ascend_weight_bytes(w.format, w.n, w.k), j;
 	uint8_t *there = calloc(1, nbytes);
+	struct err e = { 0 };
 	uint32_t i;
 
 	values = malloc((uint64_t)w.n * w.k * sizeof(*values));
@@ -245,6 +246,7 @@ put_weights(void)
 	as_ok(as_lib()->aclrtMemcpy((void *)(uintptr_t)w.w, nbytes, there,
 	    nbytes, ACL_MEMCPY_HOST_TO_DEVICE));
 	free(there);
+	t_ok(acl_products_convert(&p, &w, &e), &e);
 }
 
 /* Memory for a product that is prepared. */
@@ -382,6 +384,112 @@ multiply_columns(void)
 	acl_products_close(&p);
 	end();
 }
+
+static enum acl_nz nz;
+
+/* Weights as a device puts them: rows of a file, a few at a time. */
+static void
+put_file(void)
+{
+	float *scale = calloc(w.n, sizeof(*scale));
+	float *row = calloc(w.k, sizeof(*row));
+	struct err e = { 0 };
+	uint32_t i, n = MIN(w.n, 70u);
+
+	for (i = 0; i < w.n; i++)
+		values[(uint64_t)i * w.k] = 1;
+	t_ok(acl_put_weights(&p, &w, QUANT_F32, 0, n, values, row, scale, &e),
+	    &e);
+	if (n < w.n)
+		t_ok(acl_put_weights(&p, &w, QUANT_F32, n, w.n - n, values +
+		    (uint64_t)n * w.k, row, scale, &e), &e);
+	t_ok(acl_products_convert(&p, &w, &e), &e);
+	for (i = 0; i < w.n; i++)
+		ck_assert(scale[i] == 1);
+	free(scale);
+	free(row);
+}
+
+static void
+check_put(uint32_t n, uint32_t k)
+{
+	struct err e = { 0 };
+
+	set_matrix(ASCEND_HALF, n, k);
+	t_ok(acl_products_prepare(&p, &w, &e), &e);
+	begin_product();
+	check_product(8, 7);
+	put_file();
+	check_product(0, acl_products_rows(&p, &w, ASCEND_ROWS));
+	end_product();
+}
+
+static void
+multiply_nz(void)
+{
+	enum acl_way way;
+
+	begin();
+	for (way = ACL_WAY_MM; way <= ACL_WAY_MATMUL; way++) {
+		ck_assert(acl_nz_is_there(s.src.lib, way, nz));
+		choose(way, 1);
+		choice.form[ASCEND_HALF].nz = (uint8_t)nz;
+		check_put(33, 48);
+		check_put(130, ASCEND_SEGMENT + 32);
+		check_put(ACL_MOST_N + 40, 16);
+		acl_products_close(&p);
+	}
+	end();
+}
+
+static void
+refuse_conversion(void)
+{
+	struct err e = { 0 };
+
+	begin();
+	choose(ACL_WAY_MM, 0);
+	choice.form[ASCEND_HALF].nz = ACL_NZ_BY_LIBRARY;
+	choice.chip.workspace_bytes = 4096;
+	p.is_limited = 1;
+	set_matrix(ASCEND_HALF, 128, 128);
+	ck_assert_int_eq(acl_products_prepare(&p, &w, &e), -ENOTSUP);
+	HAS(e.msg, "aclnnTransMatmulWeight needs 32768 bytes of workspace");
+	acl_products_close(&p);
+	end();
+}
+
+static void
+refuse_size(void)
+{
+	struct err e = { 0 };
+
+	begin();
+	choose(ACL_WAY_MM, 0);
+	choice.form[ASCEND_HALF].nz = ACL_NZ_BY_LIBRARY;
+	set_matrix(ASCEND_HALF, 128, 128);
+	ck_assert_int_eq(acl_products_prepare(&p, &w, &e), -ENOTSUP);
+	HAS(e.msg, "aclnnCalculateMatmulWeightSizeV2 failed with 361001");
+	ck_assert(!acl_nz_is_there(s.src.lib, ACL_WAY_CONVOLUTION,
+	    ACL_NZ_BY_US));
+	acl_products_close(&p);
+	end();
+}
+
+/* Each product reads W in the layout that its tensor names. */
+START_TEST(weights_in_fractal_nz_are_multiplied)
+{
+	nz = ACL_NZ_BY_LIBRARY;
+	as_run_bare("nd=0", AS_OLD, multiply_nz);
+	as_run_bare("nd=0,fail=aclSetAclOpExecutorRepeatable:561000", AS_SPLIT,
+	    multiply_nz);
+	nz = ACL_NZ_BY_US;
+	as_run_bare("nd=0,missing=TransMatmulWeight", AS_SPLIT, multiply_nz);
+	as_run_bare("nd=0,soc=310B,ops=all", AS_OLD, multiply_nz);
+	as_run_bare("", AS_OLD, refuse_conversion);
+	as_run_bare("soc=310B", AS_OLD, refuse_size);
+}
+END_TEST
 
 static void
 multiply_integers(void)
@@ -684,6 +792,7 @@ END_TEST
 
 static struct {
 	enum acl_way way;
+	enum acl_nz nz;
 	unsigned nclasses, cut_k, c_type, groups;
 	const char *groups_reason;
 	const char *reason;		/* has this; NULL = there is none */
@@ -709,6 +818,7 @@ check_choice(void)
 	else
 		ck_assert_str_eq(choice.reason, "");
 	if (want.way != ACL_WAY_NONE) {
+		ck_assert_uint_eq(f->nz, want.nz);
 		ck_assert_uint_eq(f->nclasses, want.nclasses);
 		ck_assert_uint_eq(choice.chip.cut_k, want.cut_k);
 		ck_assert_uint_eq(f->c_type, want.c_type);
@@ -774,6 +884,29 @@ START_TEST(the_first_way_that_is_right_is_chosen)
 	groups_reason_ = "361001";
 	CHOOSES("soc=310B,ops=docs,as=507018", ACL_WAY_CONVOLUTION, 3, 0,
 	    ACL_FLOAT, "507018");
+}
+END_TEST
+
+/* Row-major matrices are refused. */
+#define NZ_ONLY	"nd=0,missing=Convolution+aclopCompile,"
+
+START_TEST(fractal_nz_is_chosen_where_nothing_else_is_right)
+{
+	const char *groups_reason_ = NULL;
+	unsigned groups_ = 2;
+
+	want.nz = ACL_NZ_BY_LIBRARY;
+	CHOOSES(NZ_ONLY, ACL_WAY_MM, 3, 0, ACL_FLOAT, "561103");
+	CHOOSES(NZ_ONLY "wrong=Mm", ACL_WAY_MATMUL, 3, 0, ACL_FLOAT, "561103");
+	want.nz = ACL_NZ_BY_US;
+	CHOOSES(NZ_ONLY "fail=TransMatmulWeight:561103", ACL_WAY_MM, 3, 0,
+	    ACL_FLOAT, "561103");
+	/* The library's matrix is wrong. */
+	CHOOSES(NZ_ONLY "zero=TransMatmulWeight", ACL_WAY_MM, 3, 0, ACL_FLOAT,
+	    "561103");
+	CHOOSES(NZ_ONLY "soc=310B", ACL_WAY_MM, 3, 1, ACL_FLOAT, "561103");
+	want.nz = ACL_ND;
+	CHOOSES(NZ_ONLY "nz=0", ACL_WAY_NONE, 0, 0, 0, "561103");
 }
 END_TEST
 
@@ -879,6 +1012,25 @@ START_TEST(a_way_that_ends_its_process_is_left_out)
 }
 END_TEST
 
+static void
+choose_without_conversion(void)
+{
+	char unused[ACL_REASON];
+	struct err e = { 0 };
+
+	t_ok(acl_attempt("npu0", choose_alone, unused, 20 * WAIT_NS, WAIT_NS,
+	    &choice, sizeof(choice), &e), &e);
+	ck_assert_uint_eq(choice.form[ASCEND_HALF].way, ACL_WAY_MM);
+	ck_assert_uint_eq(choice.form[ASCEND_HALF].nz, ACL_NZ_BY_US);
+}
+
+START_TEST(a_conversion_that_ends_its_process_is_left_out)
+{
+	as_run_bare(NZ_ONLY "abort=TransMatmulWeight", AS_OLD,
+	    choose_without_conversion);
+}
+END_TEST
+
 /* Mm works, but not for large matrices, whose workspace is asked last. */
 static void
 choose_for_large(void)
@@ -947,6 +1099,7 @@ main(void)
 		a_task_that_hangs_is_given_up,
 		a_session_without_a_device_is_refused,
 		each_way_multiplies,
+		weights_in_fractal_nz_are_multiplied,
 		integers_are_multiplied_in_groups,
 		large_numbers_do_not_overflow,
 		executors_are_made_once,
@@ -954,9 +1107,11 @@ main(void)
 		products_that_are_refused_say_so,
 		an_operator_by_name_that_is_refused_says_so,
 		the_first_way_that_is_right_is_chosen,
+		fractal_nz_is_chosen_where_nothing_else_is_right,
 		no_way_is_chosen_where_none_is_right,
 		workspace_grows_with_the_matrix,
 		a_way_that_ends_its_process_is_left_out,
+		a_conversion_that_ends_its_process_is_left_out,
 		a_way_that_ends_its_process_late_is_left_out,
 		integers_of_4_bits_do_not_take_those_of_8_along,
 		rows_that_depend_on_others_go_in_blocks,

@@ -11,6 +11,7 @@
 struct acl_weight {
 	uint32_t i;			/* in the stage's list */
 	uint32_t type;
+	uint32_t put;			/* rows of m that are there */
 	struct acl_matrix m;
 	float *scale;			/* [m.n] in the host's place for it */
 	float *own_scale;		/* the same, where the host's format is

@@ -217,7 +217,9 @@ ascend_upload(struct device *d, const struct weights *ws,
     struct device_buf *weights, uint32_t i, uint32_t row0, uint32_t nrows,
     const void *src, struct err *reterr)
 {
-	const struct acl_weight *w = acl_find_weight(d, i);
+	const struct acl_weight *found = acl_find_weight(d, i);
+	struct acl_weight *w = found == NULL ? NULL : &d->weight[found -
+	    d->weight];
 	int rc = 0;
 
 	if (w == NULL || w->own_scale != NULL)
@@ -225,9 +227,12 @@ ascend_upload(struct device *d, const struct weights *ws,
 		    reterr);
 	if (w == NULL && rc == 0 && ws->w[i].kern == NULL)
 		rc = acl_norms_upload(d, i, ws->w[i].vec, reterr);
-	return w == NULL || rc < 0 ? rc :
-	    acl_put_weights(&d->products, &w->m, w->type, row0, nrows, src,
-	    d->row, w->scale, reterr);
+	if (w == NULL || rc < 0 || (rc = acl_put_weights(&d->products, &w->m,
+	    w->type, row0, nrows, src, d->row, w->scale, reterr)) < 0)
+		return rc;
+	w->put += nrows;
+	return w->put != w->m.n ? 0 : acl_products_convert(&d->products,
+	    &w->m, reterr);
 }
 
 /* --- spans --- */
@@ -256,9 +261,10 @@ ascend_explain(struct device *d, const struct program *p, const struct op *op,
 		f = acl_matrix_of(d, op).format;
 		from = op->w->ext.type == types[f] ? NULL :
 		    quant_info(op->w->ext.type);
-		snprintf(ret, REASON_LEN, "%s of %s%s%s", acl_way_name(
-		    (enum acl_way)d->choice.form[f].way), formats[f], from !=
-		    NULL ? ", made from " : "", from != NULL ? from->name :
+		snprintf(ret, REASON_LEN, "%s of %s%s%s%s", acl_way_name(
+		    (enum acl_way)d->choice.form[f].way), formats[f],
+		    d->choice.form[f].nz != ACL_ND ? " in FRACTAL_NZ" : "",
+		    from != NULL ? ", made from " : "", from != NULL ? from->name :
 		    "");
 	} else
 		strlcpy(ret, why, REASON_LEN);

@@ -126,6 +126,13 @@ add_checks(const struct acl_session *s, const struct err *e,
 		    "one memory" : "EP: a card, with memory of its own");
 }
 
+static const char *
+nz_text(const struct acl_form *f)
+{
+	return f->nz == ACL_ND ? "" : f->nz == ACL_NZ_BY_US ?
+	    " in FRACTAL_NZ, packed here" : " in FRACTAL_NZ";
+}
+
 static void
 tell_products(const struct acl_choice *c, const char *groups_reason,
     struct device_probe *ret)
@@ -137,10 +144,11 @@ tell_products(const struct acl_choice *c, const char *groups_reason,
 		    "will run on the CPU: %.55s", c->reason);
 		return;
 	}
-	probe_add(ret, "products", 1, "%s of 16-bit floats, results of %s, in "
-	    "blocks of %s%u rows%s%s%.55s", acl_way_name((enum acl_way)f->way),
-	    f->c_type == ACL_FLOAT ? "32 bits" : "16 bits", f->nclasses > 1 ?
-	    "1, 8 or " : "", f->rows[f->nclasses - 1], c->chip.cut_k ?
+	probe_add(ret, "products", 1, "%s of 16-bit floats%s, results of %s, "
+	    "in blocks of %s%u rows%s%s%.55s", acl_way_name(
+	    (enum acl_way)f->way), nz_text(f), f->c_type == ACL_FLOAT ?
+	    "32 bits" : "16 bits", f->nclasses > 1 ? "1, 8 or " : "",
+	    f->rows[f->nclasses - 1], c->chip.cut_k ?
 	    ", K in segments of 4096" : "", c->reason[0] != '\0' ? "; not " :
 	    "", c->reason);
 	if (c->chip.groups == 0)

@@ -10,6 +10,10 @@
 #include "kernels/types/quant.h"
 #include "shm/event.h"
 #include "classic.h"
+#include "layout.h"
+
+/* The device's own timeout of an operator comes first. */
+#define CONVERT_NS	(UINT64_C(1000000000) * (ACL_OPERATOR_S + 2))
 
 struct acl_call {
 	enum ascend_format format;
@@ -48,6 +52,16 @@ acl_way_is_there(const struct acl_lib *lib, enum acl_way way)
 	if (way == ACL_WAY_CLASSIC)
 		return acl_has_classic(lib);
 	return ways[way].op < ACL_NOPS && acl_has_operator(lib, ways[way].op);
+}
+
+int
+acl_nz_is_there(const struct acl_lib *lib, enum acl_way way, enum acl_nz nz)
+{
+	if (nz == ACL_ND)
+		return 1;
+	return (way == ACL_WAY_MM || way == ACL_WAY_MATMUL) &&
+	    (nz == ACL_NZ_BY_US || (nz == ACL_NZ_BY_LIBRARY &&
+	    acl_has_operator(lib, ACL_OP_TransMatmulWeight)));
 }
 
 /* --- cuts --- */
@@ -114,9 +128,15 @@ acl_w_index(const struct acl_products *p, const struct acl_matrix *w,
     uint32_t row, uint32_t col)
 {
 	const uint32_t len = segment(p, w->k), k0 = col / len * len;
+	const uint32_t cols = MIN(len, w->k - k0), n0 = row - row % ACL_MOST_N;
+	const enum acl_nz nz = (enum acl_nz)form_of(p, w->format)->nz;
+	const uint64_t first = k0 * (nz == ACL_ND ? (uint64_t)w->n :
+	    ALIGN_UP((uint64_t)w->n, (uint64_t)ACL_NZ_ROWS));
 
-	return (uint64_t)w->n * k0 + (uint64_t)row * MIN(len, w->k - k0) +
-	    (col - k0);
+	if (nz != ACL_NZ_BY_US)
+		return first + (uint64_t)row * cols + (col - k0);
+	return first + (uint64_t)n0 * cols + acl_nz_index(MIN(w->n - n0,
+	    (uint32_t)ACL_MOST_N), sizeof(uint16_t), row - n0, col - k0);
 }
 
 /* --- calls --- */
@@ -147,6 +167,19 @@ new_tensor(const struct acl_products *p, enum acl_way way, int dtype,
 		dims[n] = strides[n] = storage[n] = 1;
 	return p->s->src.lib->aclCreateTensor(dims, n, dtype, strides, 0,
 	    is_image ? ACL_FORMAT_NCHW : ACL_FORMAT_ND, storage, n, data);
+}
+
+/* The view of W^T, where W (n x k) is in FRACTAL_NZ. */
+static struct acl_tensor *
+new_nz_tensor(const struct acl_products *p, uint32_t n, uint32_t k, void *data)
+{
+	const uint32_t tile = ACL_NZ_BYTES / sizeof(uint16_t);
+	const int64_t dims[2] = { k, n }, strides[2] = { 1, k };
+	const int64_t storage[4] = { DIV_UP(k, tile), DIV_UP(n,
+	    (uint32_t)ACL_NZ_ROWS), ACL_NZ_ROWS, tile };
+
+	return p->s->src.lib->aclCreateTensor(dims, 2, ACL_FLOAT16, strides, 0,
+	    ACL_FORMAT_FRACTAL_NZ, storage, 4, data);
 }
 
 /* An executor may refer to the arrays as long as it is used. */
@@ -232,7 +265,8 @@ create_tensors(const struct acl_products *p, struct acl_call *c,
 	const enum acl_way way = (enum acl_way)f->way;
 
 	c->a = new_tensor(p, way, ACL_FLOAT16, c->rows, c->k, 0, at->a);
-	c->w = new_tensor(p, way, dtypes[c->format], c->n, c->k, 1, at->w);
+	c->w = f->nz != ACL_ND ? new_nz_tensor(p, c->n, c->k, at->w) :
+	    new_tensor(p, way, dtypes[c->format], c->n, c->k, 1, at->w);
 	c->c = new_tensor(p, way, f->c_type, c->rows, c->n, 0, at->c);
 	if (c->format != ASCEND_HALF)
 		c->scales = new_tensor(p, way, ACL_FLOAT16, c->n, c->k /
@@ -258,16 +292,134 @@ close_call(const struct acl_lib *l, struct acl_call *c)
 }
 
 static int
-check_workspace(const struct acl_products *p, const struct acl_call *c,
-    struct err *reterr)
+check_workspace(struct acl_products *p, const struct acl_call *c,
+    const char *name, uint64_t need, struct err *reterr)
 {
 	const uint64_t most = ascend_workspace(&p->choice->chip, c->n, c->k);
 
-	return !p->is_limited || c->ws_bytes <= most ? 0 : err_set(reterr,
-	    ERR_RUN, -ENOTSUP, "session %s: %s needs %" PRIu64 " bytes of "
-	    "workspace, and %" PRIu64 " are planned", p->s->src.session,
-	    ways[form_of(p, c->format)->way].name, c->ws_bytes, most);
+	if (p->is_limited && need > most)
+		return err_set(reterr, ERR_RUN, -ENOTSUP, "session %s: %s "
+		    "needs %" PRIu64 " bytes of workspace, and %" PRIu64 " are "
+		    "planned", p->s->src.session, name, need, most);
+	p->workspace_need = MAX(p->workspace_need, need);
+	return 0;
 }
+
+/* --- W in FRACTAL_NZ by the library --- */
+
+#define CONVERT	"aclnnTransMatmulWeight"
+
+/* The library's padding is what weights have room for. */
+static int
+check_padding(const struct acl_products *p, const struct acl_call *c,
+    struct err *reterr)
+{
+	const struct acl_lib *l = p->s->src.lib;
+	const int64_t dims[2] = { c->n, c->k };
+	const uint64_t room = acl_nz_elements(c->n, c->k, sizeof(uint16_t));
+	struct acl_int_array *a;
+	uint64_t need = 0;
+	int rc;
+
+	if (l->aclnnCalculateMatmulWeightSizeV2 == NULL)
+		return 0;
+	if ((a = l->aclCreateIntArray(dims, 2)) == NULL)
+		return acl_failed_null(l, p->s->src.session,
+		    "aclCreateIntArray", reterr);
+	rc = l->aclnnCalculateMatmulWeightSizeV2(a, ACL_FLOAT16, &need);
+	l->aclDestroyIntArray(a);
+	if (rc != ACL_SUCCESS) {
+		(void)acl_failed(l, p->s->src.session,
+		    "aclnnCalculateMatmulWeightSizeV2", rc, reterr);
+		return -ENOTSUP;
+	}
+	return need <= room ? 0 : err_set(reterr, ERR_RUN, -ENOTSUP,
+	    "session %s: " CONVERT " needs %" PRIu64 " elements for %u x %u, "
+	    "and there are %" PRIu64, p->s->src.session, need, c->n, c->k,
+	    room);
+}
+
+/* Phase one.  The caller destroys *t; phase two, or the caller, *ex. */
+static int
+begin_conversion(const struct acl_products *p, uint32_t n, uint32_t k,
+    void *data, struct acl_tensor **t, struct acl_executor **ex, uint64_t *ws,
+    struct err *reterr)
+{
+	const struct acl_lib *l = p->s->src.lib;
+	int rc;
+
+	*ws = 0;
+	*t = new_tensor(p, ACL_WAY_NONE, ACL_FLOAT16, n, k, 0, data);
+	if (*t == NULL)
+		return acl_failed_null(l, p->s->src.session, "aclCreateTensor",
+		    reterr);
+	if ((rc = l->TransMatmulWeight(*t, ws, ex)) == ACL_SUCCESS)
+		return 0;
+	l->aclDestroyTensor(*t);
+	rc = acl_failed(l, p->s->src.session, CONVERT "GetWorkspaceSize", rc,
+	    reterr);
+	return rc < 0 ? -ENOTSUP : rc;
+}
+
+static int
+check_conversion(struct acl_products *p, const struct acl_call *c,
+    struct err *reterr)
+{
+	struct acl_executor *ex;
+	struct acl_tensor *t;
+	uint64_t ws;
+	int rc;
+
+	if ((rc = check_padding(p, c, reterr)) < 0 ||
+	    (rc = begin_conversion(p, c->n, c->k, NULL, &t, &ex, &ws,
+	    reterr)) < 0)
+		return rc;
+	p->s->src.lib->aclDestroyAclOpExecutor(ex);
+	p->s->src.lib->aclDestroyTensor(t);
+	return check_workspace(p, c, CONVERT, ws, reterr);
+}
+
+static int
+convert(struct acl_products *p, uint32_t n, uint32_t k, void *data,
+    struct err *reterr)
+{
+	const struct acl_lib *l = p->s->src.lib;
+	struct acl_executor *ex;
+	struct acl_tensor *t;
+	uint64_t ws;
+	int rc = begin_conversion(p, n, k, data, &t, &ex, &ws, reterr);
+
+	if (rc < 0)
+		return rc;
+	rc = l->run[ACL_OP_TransMatmulWeight](ws > 0 ? p->workspace : NULL, ws,
+	    ex, p->s->stream);
+	rc = rc != ACL_SUCCESS ? acl_failed(l, p->s->src.session, CONVERT, rc,
+	    reterr) : acl_session_wait(p->s, event_now_ns() + CONVERT_NS,
+	    reterr);
+	l->aclDestroyTensor(t);
+	return rc;
+}
+
+int
+acl_products_convert(struct acl_products *p, const struct acl_matrix *w,
+    struct err *reterr)
+{
+	char *there = (char *)(uintptr_t)w->w;
+	uint32_t n0, k0;
+	int rc = 0;
+
+	if (form_of(p, w->format)->nz != ACL_NZ_BY_LIBRARY)
+		return 0;
+	for (n0 = 0; n0 < w->n && rc == 0; n0 += ACL_MOST_N)
+		for (k0 = 0; k0 < w->k && rc == 0; k0 += segment(p, w->k))
+			rc = convert(p, MIN(w->n - n0, (uint32_t)ACL_MOST_N),
+			    MIN(w->k - k0, segment(p, w->k)), there +
+			    acl_w_index(p, w, n0, k0) * sizeof(uint16_t),
+			    reterr);
+	return rc;
+}
+
+/* --- opening a call --- */
 
 /* Compile the operator, unless that takes a trial too long. */
 static int
@@ -298,11 +450,12 @@ open_call(struct acl_products *p, struct acl_call *c, struct err *reterr)
 		return rc;
 	if ((rc = phase_one(p, c, &ex)) != ACL_SUCCESS)
 		return failed(p, c, "GetWorkspaceSize", rc, reterr);
-	if ((rc = check_workspace(p, c, reterr)) < 0) {
+	if ((rc = check_workspace(p, c, ways[form_of(p, c->format)->way].name,
+	    c->ws_bytes, reterr)) < 0 || (form_of(p, c->format)->nz ==
+	    ACL_NZ_BY_LIBRARY && (rc = check_conversion(p, c, reterr)) < 0)) {
 		l->aclDestroyAclOpExecutor(ex);
 		return rc;
 	}
-	p->workspace_need = MAX(p->workspace_need, c->ws_bytes);
 	if (l->aclSetAclOpExecutorRepeatable(ex) == ACL_SUCCESS)
 		c->ex = ex;
 	else

@@ -25,6 +25,12 @@ enum acl_way {
 const char *acl_way_name(enum acl_way way);	/* "aclnnMm" */
 int acl_way_is_there(const struct acl_lib *lib, enum acl_way way);
 
+/* How W lies: row-major (ND), or in FRACTAL_NZ (layout.h), which the library made of
+ * it in place, or which was packed here. */
+enum acl_nz { ACL_ND, ACL_NZ_BY_LIBRARY, ACL_NZ_BY_US, ACL_NZ_KINDS };
+int acl_nz_is_there(const struct acl_lib *lib, enum acl_way way,
+    enum acl_nz nz);
+
 enum { ACL_CLASSES = 3, ACL_MOST_N = ASCEND_MOST_N };
 
 enum { ACL_REASON = 56 };
@@ -34,7 +40,7 @@ struct acl_form {
 	uint8_t way;			/* enum acl_way */
 	uint8_t c_type;			/* of C: ACL_FLOAT or ACL_FLOAT16 */
 	uint8_t nclasses;
-	uint8_t pad;
+	uint8_t nz;			/* enum acl_nz */
 	uint16_t rows[ACL_CLASSES];	/* of a product, ascending */
 };
 
@@ -122,7 +128,11 @@ void acl_products_read(const struct acl_products *p,
 /* Destroy the calls. */
 void acl_products_close(struct acl_products *p);
 
-/* Element (row, col) of W on the device. */
+/* Once all of W is there: let the library rearrange it, if it must.  Waits. */
+int acl_products_convert(struct acl_products *p, const struct acl_matrix *w,
+    struct err *reterr);
+
+/* Where element (row, col) of W is put on the device, before the conversion. */
 uint64_t acl_w_index(const struct acl_products *p, const struct acl_matrix *w,
     uint32_t row, uint32_t col);
 

@@ -6,6 +6,7 @@
 
 #include "kernels/types/dequant.h"
 #include "groups.h"
+#include "layout.h"
 
 float
 acl_row_scale(const float *x, uint32_t k, int top)
@@ -97,6 +98,51 @@ send(const struct acl_products *p, const struct acl_matrix *w, uint64_t at,
 	    "aclrtMemcpy", rc, reterr);
 }
 
+/* Rows of W after row + m - 1 that FRACTAL_NZ adds to its part of N. */
+static uint32_t
+padding(const struct acl_matrix *w, uint32_t row, uint32_t m)
+{
+	const uint32_t end = row + m;
+
+	return end == w->n || end % ACL_MOST_N == 0 ? (uint32_t)(ALIGN_UP(end,
+	    ACL_NZ_ROWS) - end) : 0;
+}
+
+/* m rows of W in A, tile by tile as put_nz_row() puts them: a column of tiles takes
+ * rows one after the other. */
+static int
+send_tiles(struct acl_products *p, const struct acl_matrix *w, uint32_t row,
+    uint32_t m, struct err *reterr)
+{
+	const uint32_t all = m + padding(w, row, m);
+	uint32_t at, tile = ACL_NZ_BYTES / sizeof(*p->a), r;
+	int rc = 0;
+
+	for (at = 0; at < w->k && rc == 0; at += tile) {
+		uint16_t *from = p->a + (uint64_t)all * at;
+
+		for (r = m; r < all; r++)
+			memset(from + r * tile, 0, ACL_NZ_BYTES);
+		rc = send(p, w, acl_w_index(p, w, row, at) * sizeof(*p->a),
+		    from, (uint64_t)all * ACL_NZ_BYTES, reterr);
+	}
+	return rc;
+}
+
+static float
+put_nz_row(const struct acl_products *p, uint32_t k, uint32_t all, uint32_t r,
+    const float *row)
+{
+	const uint32_t tile = ACL_NZ_BYTES / sizeof(*p->a);
+	const float scale = acl_row_scale(row, k, 0);
+	uint32_t at;
+
+	for (at = 0; at < k; at += tile)
+		acl_row_to_half(p->a + (uint64_t)all * at + r * tile, row + at,
+		    tile, scale);
+	return scale;
+}
+
 /* m rows of W in A, one segment of all rows after the other. */
 static int
 send_rows(struct acl_products *p, const struct acl_matrix *w, uint32_t row,
@@ -166,28 +212,53 @@ send_groups(const struct acl_products *p, const struct acl_matrix *w,
 	    ASCEND_GROUP * sizeof(uint16_t), reterr);
 }
 
+static float
+put_row(const struct acl_products *p, const struct acl_matrix *w,
+    uint32_t type, uint32_t row0, uint32_t m, uint32_t r, const float *row,
+    const void *src)
+{
+	if (w->format != ASCEND_HALF)
+		return put_groups(p, w, type, r, row, src);
+	if (p->choice->form[ASCEND_HALF].nz == ACL_NZ_BY_US)
+		return put_nz_row(p, w->k, m + padding(w, row0, m), r, row);
+	return put_weight_row(p, w->k, m, r, row);
+}
+
+/* Rows from row0 on for which A has room. */
+static uint32_t
+rows_at_once(const struct acl_products *p, const struct acl_matrix *w,
+    uint32_t row0, uint32_t nrows)
+{
+	uint64_t most = p->a_bytes / (w->k * sizeof(uint16_t));
+
+	if (w->format == ASCEND_HALF && p->choice->form[ASCEND_HALF].nz ==
+	    ACL_NZ_BY_US)
+		most = MIN(most - ACL_NZ_ROWS, (uint64_t)ACL_MOST_N - row0 %
+		    ACL_MOST_N);
+	return (uint32_t)MIN(most, (uint64_t)nrows);
+}
+
 int
 acl_put_weights(struct acl_products *p, const struct acl_matrix *w,
     uint32_t type, uint32_t row0, uint32_t nrows, const void *src, float *row,
     float *scale, struct err *reterr)
 {
 	const uint64_t row_bytes = quant_row_bytes(type, w->k);
-	const uint32_t most = (uint32_t)MIN(p->a_bytes / (w->k *
-	    sizeof(uint16_t)), (uint64_t)nrows);
 	const uint8_t *from = src;
 	uint32_t m, r;
 	int rc = 0;
 
 	for (; nrows > 0 && rc == 0; row0 += m, nrows -= m) {
-		m = MIN(most, nrows);
+		m = rows_at_once(p, w, row0, nrows);
 		for (r = 0; r < m; r++, from += row_bytes) {
 			dequant[type](row, from, w->k);
-			scale[row0 + r] = w->format == ASCEND_HALF ?
-			    put_weight_row(p, w->k, m, r, row) :
-			    put_groups(p, w, type, r, row, from);
+			scale[row0 + r] = put_row(p, w, type, row0, m, r, row,
+			    from);
 		}
-		rc = w->format == ASCEND_HALF ? send_rows(p, w, row0, m,
-		    reterr) : send_groups(p, w, row0, m, reterr);
+		rc = w->format != ASCEND_HALF ? send_groups(p, w, row0, m,
+		    reterr) : p->choice->form[ASCEND_HALF].nz == ACL_NZ_BY_US ?
+		    send_tiles(p, w, row0, m, reterr) : send_rows(p, w, row0,
+		    m, reterr);
 	}
 	return rc;
 }

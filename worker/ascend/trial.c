@@ -38,6 +38,7 @@ struct trial {
 	struct acl_products p;
 	struct acl_choice choice;
 	struct acl_matrix w;
+	enum acl_nz nz;			/* of 16-bit floats */
 	void *blocks[4];		/* of the device */
 	unsigned nblocks;
 	struct acl_host_block host[2];
@@ -195,8 +196,8 @@ put_weights(struct trial *t, int is_exact, struct err *reterr)
 			}
 	rc = src->lib->aclrtMemcpy((void *)(uintptr_t)t->w.w, n, t->bytes, n,
 	    ACL_MEMCPY_HOST_TO_DEVICE);
-	return rc == ACL_SUCCESS ? 0 : acl_failed(src->lib, src->session,
-	    "aclrtMemcpy", rc, reterr);
+	return rc == ACL_SUCCESS ? acl_products_convert(&t->p, &t->w, reterr) :
+	    acl_failed(src->lib, src->session, "aclrtMemcpy", rc, reterr);
 }
 
 static void
@@ -390,6 +391,7 @@ try_forms(struct trial *t, enum acl_way way, char reason[ACL_REASON])
 		t->notes->steps++;
 		*form_of(t) = forms[i];
 		form_of(t)->way = (uint8_t)way;
+		form_of(t)->nz = (uint8_t)t->nz;
 		t->choice.chip.cut_k = 0;
 		rc = try_shapes(t, &e);
 		t->choice.chip.workspace_bytes =
@@ -408,10 +410,12 @@ try_forms(struct trial *t, enum acl_way way, char reason[ACL_REASON])
 }
 
 /* A way's number in the notes.  Integers of 4 bits have one of their own: those of
- * 8 bits may work where they do not. */
+ * 8 bits may work where they do not.  So has FRACTAL_NZ, at the end. */
 static unsigned
 note_of(struct trial *t, enum acl_way way)
 {
+	if (t->w.format == ASCEND_HALF && t->nz != ACL_ND)
+		return (unsigned)ACL_NOTED - (unsigned)t->nz;
 	return t->w.format == ASCEND_INT4 ? (unsigned)ACL_NWAYS :
 	    (unsigned)way;
 }
@@ -440,21 +444,27 @@ try_way(struct trial *t, enum acl_way way, char reason[ACL_REASON])
 	return rc;
 }
 
-/* Try the ways of 16-bit floats.  Returns as try_way(). */
+/* Try the ways of 16-bit floats, with FRACTAL_NZ only where none takes row-major
+ * matrices.  Returns as try_way(). */
 static int
 try_halves(struct trial *t, char reason[ACL_REASON])
 {
-	unsigned way;
+	const struct acl_lib *lib = t->p.s->src.lib;
+	enum acl_way way;
+	unsigned i;
 	int rc = 0;
 
 	t->w.format = ASCEND_HALF;
-	for (way = ACL_WAY_NONE + 1; way < ACL_WAY_GROUPS && rc == 0; way++) {
-		if (!acl_way_is_there(t->p.s->src.lib, (enum acl_way)way)) {
-			set_reason(reason, (enum acl_way)way,
-			    "is not in this CANN");
+	for (i = 0; i < ACL_NZ_KINDS * ACL_WAY_GROUPS && rc == 0; i++) {
+		t->nz = (enum acl_nz)(i / ACL_WAY_GROUPS);
+		way = (enum acl_way)(i % ACL_WAY_GROUPS);
+		if (way == ACL_WAY_NONE || !acl_nz_is_there(lib, way, t->nz))
+			continue;
+		if (!acl_way_is_there(lib, way)) {
+			set_reason(reason, way, "is not in this CANN");
 			continue;
 		}
-		rc = try_way(t, (enum acl_way)way, reason);
+		rc = try_way(t, way, reason);
 	}
 	return rc;
 }
@@ -476,6 +486,7 @@ try_groups(struct trial *t, char reason[ACL_REASON])
 	}
 	for (f = ASCEND_INT8; f < ASCEND_FORMATS && rc > 0; f++) {
 		t->w.format = f;
+		t->nz = ACL_ND;
 		if ((rc = try_way(t, ACL_WAY_GROUPS, reason)) > 0)
 			t->choice.chip.groups = (uint16_t)f;
 		else
@@ -552,7 +563,8 @@ acl_choose(struct acl_session *s, struct acl_notes *notes,
 	struct trial *t = calloc(1, sizeof(*t));
 	int rc;
 
-	_Static_assert(FIRST_FN_NOTE + (int)ACL_FNS <= (int)ACL_NOTED, "notes");
+	_Static_assert(FIRST_FN_NOTE + (int)ACL_FNS <=
+	    (int)ACL_NOTED - (int)ACL_NZ_KINDS + 1, "notes");
 	groups_reason[0] = '\0';
 	if (t == NULL) {
 		strlcpy(ret->reason, "no memory for a trial",

@@ -129,7 +129,9 @@ form_is_sound(const struct acl_form *f, enum ascend_format format)
 		return 1;
 	if (f->way >= ACL_NWAYS || (format != ASCEND_HALF) !=
 	    (f->way == ACL_WAY_GROUPS) || (f->c_type != ACL_FLOAT &&
-	    f->c_type != ACL_FLOAT16) || f->nclasses < 1 || f->nclasses >
+	    f->c_type != ACL_FLOAT16) || f->nz >= ACL_NZ_KINDS ||
+	    (f->nz != ACL_ND && f->way != ACL_WAY_MM && f->way !=
+	    ACL_WAY_MATMUL) || f->nclasses < 1 || f->nclasses >
 	    ACL_CLASSES)
 		return 0;
 	/* C of a matrix with many columns has room for no more. */
@@ -203,8 +205,10 @@ acl_verdict_take(const struct device_verdict *v, const char *key,
 			return 0;
 		}
 	for (f = 0; f < ASCEND_FORMATS; f++)
-		if (got->form[f].way != ACL_WAY_NONE && !acl_way_is_there(lib,
-		    (enum acl_way)got->form[f].way)) {
+		if (got->form[f].way != ACL_WAY_NONE && (!acl_way_is_there(lib,
+		    (enum acl_way)got->form[f].way) || !acl_nz_is_there(lib,
+		    (enum acl_way)got->form[f].way,
+		    (enum acl_nz)got->form[f].nz))) {
 			snprintf(why, len, "%s is not in this CANN",
 			    acl_way_name((enum acl_way)got->form[f].way));
 			return 0;
