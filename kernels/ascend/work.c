@@ -201,6 +201,22 @@ ascend_small_bytes(const struct ascend_sizes *s, uint32_t batch_rows)
 	    (uint64_t)ASCEND_ROWS) * sizeof(float);
 }
 
+uint32_t
+ascend_graphs(const struct ascend_chip *chip, const struct ascend_sizes *s)
+{
+	if (chip->graph_bytes == 0)
+		return 0;
+	return (uint32_t)MIN(MIN(s->nweights * ASCEND_GRAPH_CLASSES,
+	    (uint64_t)ASCEND_GRAPHS), ASCEND_GRAPHS_BYTES / chip->graph_bytes);
+}
+
+uint64_t
+ascend_graphs_bytes(const struct ascend_chip *chip,
+    const struct ascend_sizes *s)
+{
+	return ascend_graphs(chip, s) * chip->graph_bytes;
+}
+
 uint64_t
 ascend_pool_bytes(const struct ascend_chip *chip,
     const struct ascend_sizes *s, uint32_t batch_rows)
@@ -220,7 +236,8 @@ uint64_t
 ascend_device_bytes(const struct ascend_chip *chip,
     const struct ascend_sizes *s, uint32_t batch_rows)
 {
-	return ascend_pool_bytes(chip, s, batch_rows) + (chip->has_memory ? 0 :
+	return ascend_pool_bytes(chip, s, batch_rows) +
+	    ascend_graphs_bytes(chip, s) + (chip->has_memory ? 0 :
 	    ascend_a_bytes(s, batch_rows) + ascend_c_bytes(s) +
 	    2 * HOST_BLOCK_BYTES + norm_host_bytes(s, batch_rows));
 }
@@ -231,7 +248,7 @@ ascend_work_bytes(const struct ascend_chip *chip,
 {
 	/* A pool of fewer bytes may waste more of its last granule. */
 	return ascend_pool_bytes(chip, s, batch_rows) - s->weight_bytes +
-	    chip->granule_bytes + s->twin_bytes +
+	    chip->granule_bytes + s->twin_bytes + ascend_graphs_bytes(chip, s) +
 	    ascend_a_bytes(s, batch_rows) + ascend_c_bytes(s) +
 	    2 * HOST_BLOCK_BYTES + norm_host_bytes(s, batch_rows) +
 	    ascend_small_bytes(s, batch_rows);

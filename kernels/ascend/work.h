@@ -21,8 +21,13 @@ enum {
 	ASCEND_MOST_N = 65520,		/* columns of one call: below 65536,
 					 * a multiple of 16 */
 	ASCEND_MOST_PERCENT = 800,
+	ASCEND_GRAPHS = 512,		/* the most of a session */
+	ASCEND_GRAPH_CLASSES = 3,	/* of rows, with a graph each */
 	ASCEND_BLOCK_BYTES = 384	/* most that a pool adds to a block */
 };
+
+/* The most memory of a session's graphs. */
+#define ASCEND_GRAPHS_BYTES	(64 * MIB)
 
 /* How a matrix lies on the device.  Integers are followed by their groups' scales. */
 enum ascend_format {
@@ -43,6 +48,8 @@ struct ascend_chip {
 					 * it needs beyond workspace_bytes */
 	uint64_t workspace_bytes;
 	uint32_t norms;			/* 1 = norms run before products */
+	uint64_t graph_bytes;		/* of the device, for a captured graph;
+					 * 0 = there are none */
 };
 
 /* Sizes of the products of a program: the largest ones, and a sum. */
@@ -97,13 +104,19 @@ uint64_t ascend_c_bytes(const struct ascend_sizes *s);
 uint64_t ascend_x_bytes(const struct ascend_sizes *s, uint32_t batch_rows);
 uint64_t ascend_rstd_bytes(uint32_t batch_rows);
 
+/* The most captured graphs that a session has, and their memory. */
+uint32_t ascend_graphs(const struct ascend_chip *chip,
+    const struct ascend_sizes *s);
+uint64_t ascend_graphs_bytes(const struct ascend_chip *chip,
+    const struct ascend_sizes *s);
+
 /* The most that the device's pool may hold for these: weights, the workspace, on a
  * card also A and C, and its slack. */
 uint64_t ascend_pool_bytes(const struct ascend_chip *chip,
     const struct ascend_sizes *s, uint32_t batch_rows);
 
-/* The same, and what else the device counts as its own: A and C where it has the
- * host's memory. */
+/* The same, and what else the device counts as its own: graphs; A and C where it has
+ * the host's memory. */
 uint64_t ascend_device_bytes(const struct ascend_chip *chip,
     const struct ascend_sizes *s, uint32_t batch_rows);
 
@@ -111,8 +124,8 @@ uint64_t ascend_device_bytes(const struct ascend_chip *chip,
 uint64_t ascend_small_bytes(const struct ascend_sizes *s,
     uint32_t batch_rows);
 
-/* The plan's bound: memory beside the weights, of the pool and of the host, and of
- * twins. */
+/* The plan's bound: memory beside the weights, of the pool, of graphs and of the host,
+ * and of twins. */
 uint64_t ascend_work_bytes(const struct ascend_chip *chip,
     const struct ascend_sizes *s, uint32_t batch_rows);
 

@@ -105,7 +105,7 @@ vary()	# SOC [SWITCH...]
 	check_same "$*, ${sessions[*]}, batch $batch" "${sessions[@]}" \
 	    --batch $batch
 }
-choose vmm=0 vmm=1 missing=aclrtMapMem devices=1 workspace-percent=130
+choose vmm=0 vmm=1 capture=0 graph-bytes=100000 missing=aclrtMapMem devices=1 workspace-percent=130
 vary 910B "${CHOSEN[0]}"
 choose host-skew=16 host-skew=8 quirks=0 ops=all workspace-percent=130
 vary 310B "${CHOSEN[0]}"
@@ -143,7 +143,7 @@ for soc in 310B 910B; do
 done
 check_success "explain operators by name" explain -m "$MODEL" -s ascend --json
 check "explain names the operator and its interface" stdout_has \
-    '"aclop MatMulV2 of 16-bit floats, made from Q8_0"'
+    '"aclop MatMulV2 of 16-bit floats, made from Q8_0, not captured: not with'
 on 310B ops=classic
 check_success "devices --verify of operators by name" devices --verify
 check "every product of operators by name is right" \
@@ -160,7 +160,7 @@ for soc in 310B 910B; do
 done
 check_success "explain FRACTAL_NZ" explain -m "$MODEL" -s ascend --json
 check "explain names the layout" stdout_has \
-    '"aclnnMm of 16-bit floats in FRACTAL_NZ, made from Q8_0"'
+    '"aclnnMm of 16-bit floats in FRACTAL_NZ, made from Q8_0, captured"'
 check_success "devices --verify of FRACTAL_NZ" devices --verify
 check "every product with FRACTAL_NZ is right" \
     stdout_has '^verified: [0-9]+ ok, 0 wrong'
@@ -288,6 +288,27 @@ counts "memory with operators by name" 20480 310B ops=classic
 counts "memory of FRACTAL_NZ" 20480 310B "${NZ_ONLY[@]}"
 counts "memory of FRACTAL_NZ on a card" 2097152 910B $FLOATS "${NZ_ONLY[@]}"
 
+# --- captured graphs: few rows are started by them, with the same bits ---
+
+replays() { grep -q ' [1-9][0-9]* replays' "$T/report"; }
+on 910B $FLOATS
+check_same "captured" -s ascend
+check "captured: graphs run" replays
+check_success "explain" explain -m "$MODEL" -s ascend --json
+check "explain says so" stdout_has '16-bit floats, made from Q8_0, captured"'
+for switch in capture=0 graph-stale=1 graph-bytes=100000000; do
+	on 910B $FLOATS $switch
+	check_same "$switch" -s ascend
+	check_success "$switch: explain" explain -m "$MODEL" -s ascend --json
+	check "$switch: explain has the reason" stdout_has \
+	    'not captured: (failed with 207000|a replay|a graph needs)'
+done
+# The probe has 4 captures; from the session's third on there are no more.
+on 910B $FLOATS fail=aclmdlRICaptureEnd:507903@7
+check_same "a capture that fails" -s ascend
+check "a capture that fails: it says so" stderr_has \
+    'no more products are captured: .*aclmdlRICaptureEnd failed with 507903'
+
 on 910B vmm=0 mem-bytes=8000000 $FLOATS
 check_refusal "a small card" 3 \
     'session ascend0 .* of the memory of its device ascend are needed, .* short' \
@@ -320,11 +341,16 @@ recovers late 'product with .*weight: .* failed with 507018, ACL_ERROR_RT_' \
 recovers middle 'product with .*attn_q.weight, .*attn_k.weight, .*attn_v.weight: ' \
     310B late=Mm:507018@58
 recovers call 'session ascend[01]: product with .*: aclnnMm failed with 507000' \
-    910B fail=aclnnMm:507000@60
+    910B fail=aclnnMm:507000@60 capture=0
 recovers named 'product with .*: .*aclopExecWithHandle failed with 507000' \
     310B ops=classic fail=aclopExecWithHandle:507000@60
 recovers copy 'session ascend[01]: .*aclrtMemcpyAsync failed with 507000' \
-    910B fail=aclrtMemcpyAsync:507000@90
+    910B fail=aclrtMemcpyAsync:507000@90 capture=0
+recovers graph 'captured product with .*: .*aclmdlRIExecuteAsync failed with 507' \
+    910B fail=aclmdlRIExecuteAsync:507000@60
+recovers 'late in a graph' \
+    'product with .*ffn_gate.weight, .*ffn_up.weight: .* failed with 507018' \
+    910B late=Mm:507018@75
 recovers abort 'session ascend[01]: its worker was killed by signal 6' \
     910B abort=aclrtSynchronizeEventWithTimeout@40
 [ -z "${FULL-}" ] || recovers hang 'failed with 507014, |device ascend hangs' \

@@ -31,8 +31,10 @@ struct switches {
 	int nd, nz;			/* layouts of W that products take */
 	uint64_t mem_bytes, granule_bytes;
 	unsigned delay_us, launch_us;	/* of an operator, of a call */
-	int event_errors;
+	int event_errors, capture;
 	unsigned host_skew, workspace_percent, fn_workspace;
+	uint64_t graph_bytes;		/* of the device, for each graph */
+	int graph_stale;		/* a replay does nothing */
 	uint32_t ndevices;
 };
 
@@ -219,7 +221,7 @@ struct task {
 
 struct tasks { struct task *t; unsigned n, first, room; };
 
-struct graph { struct tasks tasks; };
+struct graph { struct tasks tasks; uint64_t device_bytes; };
 
 struct stream {
 	struct context *ctx;
@@ -235,6 +237,10 @@ struct context {
 	struct stream stream;		/* NULL, the default */
 };
 
+/* Take device memory that is no block, or give it back.  With the lock; 0 = there is
+ * none. */
+int ascend_take_memory(uint64_t nbytes);
+void ascend_give_memory(uint64_t nbytes);
 /* The thread's context, a handle. */
 void *ascend_current(void);
 /* Free a queue; tasks left in it are a misuse.  With the lock. */

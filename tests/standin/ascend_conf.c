@@ -207,10 +207,13 @@ read_number(const char *name, const char *value)
 		{ "launch-us", (int *)&sw.launch_us },
 		{ "event-errors", &sw.event_errors },
 		{ "fn-workspace", (int *)&sw.fn_workspace },
+		{ "graph-stale", &sw.graph_stale },
+		{ "capture", &sw.capture },
 	};
 	const struct { const char *name; uint64_t *ret; } sizes[] = {
 		{ "mem-bytes", &sw.mem_bytes },
 		{ "granule-bytes", &sw.granule_bytes },
+		{ "graph-bytes", &sw.graph_bytes },
 	};
 	unsigned i;
 
@@ -272,8 +275,9 @@ read_switches(void)
 	sw.mem_bytes = GIB;
 	sw.granule_bytes = 2 * MIB;
 	sw.host_skew = 16;
-	sw.event_errors = 1;
+	sw.event_errors = sw.capture = 1;
 	sw.nd = sw.nz = 1;
+	sw.graph_bytes = 4 * KIB;
 	while ((word = strsep(&rest, ",")) != NULL) {
 		if (*word == '\0')
 			continue;
@@ -494,6 +498,7 @@ count_handles(void)
 	c->streams = live[HANDLE_STREAM];
 	c->events = live[HANDLE_EVENT];
 	c->contexts = live[HANDLE_CONTEXT];
+	c->graphs = live[HANDLE_GRAPH];
 }
 
 EXPORT void
@@ -519,11 +524,13 @@ ascend_report(void)
 	count_handles();
 	n = snprintf(line, sizeof(line), "pid %d: at most %ju bytes of the "
 	    "device, %ju of the host; now %ju, %ju, %u blocks, %u tensors, %u "
-	    "executors, %u streams; %ju tasks, %ju products; %u misuses%s%s",
+	    "executors, %u streams; %ju tasks, %ju products, %ju replays; %u "
+	    "misuses%s%s",
 	    (int)getpid(), (uintmax_t)c->peak_bytes,
 	    (uintmax_t)c->host_peak_bytes, (uintmax_t)c->device_bytes,
 	    (uintmax_t)c->host_bytes, c->blocks, c->tensors, c->executors,
 	    c->streams, (uintmax_t)c->tasks, (uintmax_t)c->products,
+	    (uintmax_t)c->replays,
 	    c->misuses, c->misuses != 0 ? ": " : "", c->first_misuse);
 	memset(line + n, ' ', sizeof(line) - (size_t)n);
 	line[REPORT_BYTES - 1] = '\n';

@@ -15,12 +15,13 @@ struct ascend_standin_counts {
 	unsigned blocks;		/* of memory */
 	unsigned tensors;		/* and scalars, arrays, lists,
 					 * descriptions, data buffers */
-	unsigned executors, streams, events, contexts;
+	unsigned executors, streams, events, contexts, graphs;
 	/* Memory in use: by the program's words, and as the device counts it. */
 	uint64_t asked_bytes, device_bytes, peak_bytes;
 	uint64_t host_bytes, host_peak_bytes;	/* pinned; 0 in RC mode */
 	uint64_t tasks;			/* run by streams */
 	uint64_t products;		/* among them */
+	uint64_t replays;		/* of captured graphs */
 	uint64_t allocations;		/* calls that succeeded */
 };
 

@@ -150,6 +150,22 @@ charge(uint64_t asked, uint64_t device)
 	return 1;
 }
 
+int
+ascend_take_memory(uint64_t nbytes)
+{
+	int rc = charge(0, nbytes);
+
+	ascend_report();
+	return rc;
+}
+
+void
+ascend_give_memory(uint64_t nbytes)
+{
+	ascend_counts.device_bytes -= nbytes;
+	ascend_report();
+}
+
 static int
 is_mapped(uint64_t at, uint64_t nbytes)
 {

@@ -162,6 +162,9 @@ aclrtDestroyStream(void *stream)
 	pthread_mutex_lock(&ascend_lock);
 	if ((s = find_stream(stream, &rc)) != NULL) {
 		ascend_free_tasks(&s->tasks);
+		if (s->capture != NULL)
+			free(s->capture->tasks.t);
+		free(s->capture);
 		ascend_end_handle(HANDLE_STREAM, stream);
 		free(s);
 	}
@@ -607,7 +610,7 @@ aclrtEventElapsedTime(float *ms, UNUSED void *start, UNUSED void *end)
 static int
 may_capture(const char *call)
 {
-	return ascend_switches()->is_310b ?
+	return ascend_switches()->is_310b || !ascend_switches()->capture ?
 	    ascend_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "EE1003: %s", call) :
 	    0;
 }
@@ -648,7 +651,14 @@ aclmdlRICaptureEnd(void *stream, void **ri)
 	s = find_stream(stream, &rc);
 	if (s != NULL && s->capture == NULL)
 		rc = ACL_ERROR_RT_NOT_CAPTURED;
-	else if (s != NULL) {
+	else if (s != NULL && !ascend_take_memory(
+	    ascend_switches()->graph_bytes)) {
+		free(s->capture->tasks.t);
+		free(s->capture);
+		s->capture = NULL;
+		rc = ACL_ERROR_RT_DEVICE_OOM;
+	} else if (s != NULL) {
+		s->capture->device_bytes = ascend_switches()->graph_bytes;
 		*ri = ascend_new_handle(HANDLE_GRAPH, s->capture);
 		s->capture = NULL;
 	}
@@ -674,7 +684,9 @@ aclmdlRIExecuteAsync(void *ri, void *stream)
 	s = find_stream(stream, &rc);
 	if (g == NULL)
 		rc = ACL_ERROR_RT_PARAM_INVALID;
-	for (i = 0; rc == ACL_SUCCESS && i < g->tasks.n; i++) {
+	ascend_counts.replays += rc == ACL_SUCCESS;
+	for (i = 0; rc == ACL_SUCCESS && i < g->tasks.n &&
+	    !ascend_switches()->graph_stale; i++) {
 		struct task t = g->tasks.t[i];
 
 		set_due(s, &t);
@@ -693,6 +705,8 @@ aclmdlRIDestroy(void *ri)
 	ENTER();
 	pthread_mutex_lock(&ascend_lock);
 	g = ascend_end_handle(HANDLE_GRAPH, ri);
+	if (g != NULL)
+		ascend_give_memory(g->device_bytes);
 	pthread_mutex_unlock(&ascend_lock);
 	if (g == NULL)
 		return ACL_ERROR_RT_PARAM_INVALID;

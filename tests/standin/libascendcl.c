@@ -44,6 +44,9 @@
  *	workspace-percent=N	of W as 16-bit floats, that products need
  *	delay-us=N	each operator takes so long on the device, beside the host
  *	launch-us=N	each call that starts a task takes so long on the host
+ *	capture=0	there are no captured graphs
+ *	graph-bytes=N	of the device's memory, for each captured graph (4096)
+ *	graph-stale=1	a graph that is replayed does nothing
  *	event-errors=0	a wait for an event that does not come times out, whatever
  *			became of the stream
  *	fn-workspace=N	bytes that other operators need
@@ -107,11 +110,12 @@ aclFinalize(void)
 	ascend_standin_counts(&c);
 	pthread_mutex_lock(&ascend_lock);
 	if (c.blocks + c.tensors + c.executors + c.streams + c.events +
-	    c.contexts > 0)
+	    c.contexts + c.graphs > 0)
 		ascend_misused("left at aclFinalize: %u blocks, %u tensors, "
-		    "%u executors, %u streams, %u events, %u contexts",
+		    "%u executors, %u streams, %u events, %u contexts, "
+		    "%u graphs",
 		    c.blocks, c.tensors, c.executors, c.streams, c.events,
-		    c.contexts);
+		    c.contexts, c.graphs);
 	pthread_mutex_unlock(&ascend_lock);
 	initialized = 0;
 	finalized = 1;

@@ -648,8 +648,8 @@ row("ascend: products started after a wait are done",
     "worker/ascend/queue.c", "	q->n--;\n	q->ndone--;", "	q->n--;",
     "unit/ascend_queue")
 row("ascend: each product has an event", "worker/ascend/queue.c",
-    "	if (q->unmarked_bytes >= EVENT_BYTES &&",
-    "	if (q->unmarked_bytes > 0 &&", "unit/ascend_queue")
+    "q->unmarked_bytes >= EVENT_BYTES &&", "q->unmarked_bytes > 0 &&",
+    "unit/ascend_queue")
 row("ascend: parts of C overlap", "worker/ascend/queue.c",
     "	return begin - end >= nbytes;", "	return begin + size - end >= nbytes;",
     "unit/ascend_queue")
@@ -666,6 +666,32 @@ row("ascend: the wait for an event has no deadline",
 row("ascend: without events nothing is waited for", "worker/ascend/queue.c",
     "	int rc = acl_session_wait(q->p->s, deadline_ns, reterr);",
     "	int rc = (void)deadline_ns, (void)reterr, 0;", "unit/ascend_queue")
+row("ascend: any replay of a graph is right", "worker/ascend/graph.c",
+    "			*ret_why = ACL_GRAPH_DIFFERS;", "			*ret_why = ACL_GRAPH_FINE;",
+    "unit/ascend_graph")
+row("ascend: graphs in RC mode", "worker/ascend/graph.c",
+    "	if (!acl_has_capture(s->src.lib, &s->machine) || s->machine.is_rc)",
+    "	if (!acl_has_capture(s->src.lib, &s->machine))", "unit/ascend_graph")
+row("ascend: a graph may take any memory", "worker/ascend/graph.c",
+    "	if (c->graph_why == ACL_GRAPH_FINE && nbytes > ASCEND_GRAPHS_BYTES)",
+    "	if (nbytes == UINT64_MAX)", "unit/ascend_graph")
+row("ascend: the plan does not count graphs", "kernels/ascend/work.c",
+    "	    chip->granule_bytes + s->twin_bytes + ascend_graphs_bytes(chip, s) +",
+    "	    chip->granule_bytes + s->twin_bytes +", "unit/ascend_graph")
+row("ascend: products of a graph are started again", "worker/ascend/queue.c",
+    "	rc = q->mode == ACL_QUEUE_REPLAY ? 0 : acl_products_start(",
+    "	rc = acl_products_start(", "unit/ascend_graph")
+row("ascend: events are captured", "worker/ascend/queue.c",
+    "	if (q->mode != ACL_QUEUE_RUN || q->unmarked_bytes == 0 ||",
+    "	if (q->unmarked_bytes == 0 ||", "unit/ascend_graph")
+row("ascend: the table leaves graphs out", "worker/ascend/device.c",
+    "	ret->device_bytes += d->ngraphs * d->choice.chip.graph_bytes;", "",
+    "e2e/ascend.sh")
+row("ascend: a stream stays in a capture that failed",
+    "worker/ascend/span.c",
+    "	    ACL_OPERATOR_S, &unused) == 0 ? 0 : acl_session_restart(&d->s,\n"
+    "	    reterr);", "	    ACL_OPERATOR_S, &unused) == 0 ? 0 : (*reterr = unused, -EIO);",
+    "e2e/ascend.sh")
 row("ascend: a way may compute anything", "worker/ascend/trial.c",
     "			if (!(fabsf(v - want) <= within * (fabsf(want) + 1)))",
     "			if (isnan(v) && within > 2)",

@@ -62,6 +62,8 @@ struct acl_step {
 	int is_back;			/* NORM: other spans need the rows */
 	uint16_t rows;			/* ROWS: the tensor */
 	const struct acl_weight *w;	/* PRODUCT; ROWS: one of them */
+	void *graph[ASCEND_GRAPH_CLASSES];	/* ROWS: its products, for up to
+						 * device.graph_rows; or NULL */
 };
 
 struct acl_span {
@@ -108,6 +110,9 @@ struct device {
 	struct acl_span *span;		/* [nspans] */
 	uint32_t nspans;
 	uint32_t host_ops;
+	uint32_t graph_rows[ASCEND_GRAPH_CLASSES];	/* [ngraph_rows], ascending */
+	uint32_t ngraph_rows;
+	uint32_t ngraphs, most_graphs;
 	/* The span that runs. */
 	const struct acl_span *running;
 	const struct batch *batch;
@@ -196,5 +201,7 @@ int acl_prepare(struct device *d, const struct span *s,
     const struct device_buf *kv, const struct device_buf *compute,
     struct err *reterr);
 int acl_run_span(struct device *d, uint64_t deadline_ns, struct err *reterr);
+/* Destroy the steps' graphs.  No task is in flight. */
+void acl_free_graphs(struct device *d);
 
 #endif

@@ -9,7 +9,7 @@
  *	attempt.c	does that in a process of its own
  *	ops.c ops_trial.c	other operators, and a trial of each
  *	product.c rows.c	products of 16-bit floats
- *	queue.c		products in flight
+ *	queue.c graph.c	products in flight; captured ones
  *	classic.c	the same by operators that are compiled for each shape
  *	session.c memory.c	stream, pools, aligned host memory
  *	lib.c codes.c board.c layout.c	the library, the machine, layouts
@@ -30,6 +30,7 @@
 #include "shm/event.h"
 #include "ascend.h"
 #include "classic.h"
+#include "graph.h"
 #include "rows.h"
 #include "verdict.h"
 
@@ -249,6 +250,7 @@ ascend_explain(struct device *d, const struct program *p, const struct op *op,
 	};
 	const char *why = acl_host_reason(d, p, op);
 	const struct quant_info *from;
+	char text[ACL_GRAPH_TEXT];
 	enum ascend_format f;
 
 	(void)reterr;
@@ -266,6 +268,13 @@ ascend_explain(struct device *d, const struct program *p, const struct op *op,
 		    d->choice.form[f].nz != ACL_ND ? " in FRACTAL_NZ" : "",
 		    from != NULL ? ", made from " : "", from != NULL ? from->name :
 		    "");
+		if (d->choice.chip.graph_bytes > 0)
+			strlcat(ret, ", captured", REASON_LEN);
+		else if (!d->s.machine.is_rc) {
+			strlcat(ret, ", not captured: ", REASON_LEN);
+			strlcat(ret, acl_graph_text(d->choice.graph_why, text),
+			    REASON_LEN);
+		}
 	} else
 		strlcpy(ret, why, REASON_LEN);
 	return why != NULL;
@@ -317,6 +326,7 @@ static void
 ascend_account(const struct device *d, struct device_account *ret)
 {
 	*ret = d->held;
+	ret->device_bytes += d->ngraphs * d->choice.chip.graph_bytes;
 	ret->calls = d->calls;
 	ret->ns = d->ns;
 	ret->host_ops = d->host_ops;

@@ -10,6 +10,7 @@
 #include "config/words.h"
 #include "ascend.h"
 #include "board.h"
+#include "graph.h"
 #include "trial.h"
 #include "verdict.h"
 
@@ -186,6 +187,20 @@ tell_others(const struct acl_choice *c, struct device_probe *ret)
 	    "; not: " : "", others);
 }
 
+static void
+tell_graphs(const struct acl_choice *c, struct device_probe *ret)
+{
+	char text[ACL_GRAPH_TEXT];
+
+	if (c->chip.graph_bytes > 0)
+		probe_add(ret, "captured graphs", 1, "products of few rows, "
+		    "%ju bytes of the device for each",
+		    (uintmax_t)c->chip.graph_bytes);
+	else
+		probe_add(ret, "captured graphs", 0, "none, calls are made "
+		    "one by one: %s", acl_graph_text(c->graph_why, text));
+}
+
 /* Take the ways of an earlier probe, or try all.  Not kept are trials that found
  * nothing, which a remedy would change, and those that ended early. */
 static int
@@ -205,7 +220,10 @@ find_ways(struct acl_session *s, const struct device_verdict *known,
 		return 0;
 	}
 	if ((rc = acl_choose(s, notes, c, groups_reason)) == 0 &&
-	    c->form[ASCEND_HALF].way != ACL_WAY_NONE && !notes->is_late)
+	    c->form[ASCEND_HALF].way != ACL_WAY_NONE)
+		rc = acl_graph_try(s, notes, c);
+	if (rc == 0 && c->form[ASCEND_HALF].way != ACL_WAY_NONE &&
+	    !notes->is_late)
 		acl_verdict_fill(c, groups_reason, key, &ret->verdict);
 	return rc;
 }
@@ -247,6 +265,8 @@ choose(struct acl_session *s, const struct device_verdict *known,
 	tell_products(&c, groups_reason, ret);
 	if (f->way != ACL_WAY_NONE)
 		tell_others(&c, ret);
+	if (f->way != ACL_WAY_NONE && !s->machine.is_rc)
+		tell_graphs(&c, ret);
 	return rc;
 }
 

@@ -64,6 +64,13 @@ acl_nz_is_there(const struct acl_lib *lib, enum acl_way way, enum acl_nz nz)
 	    acl_has_operator(lib, ACL_OP_TransMatmulWeight)));
 }
 
+int
+acl_way_has_graphs(enum acl_way way)
+{
+	/* A stream that is captured takes no operators by name. */
+	return way != ACL_WAY_NONE && way != ACL_WAY_CLASSIC;
+}
+
 /* --- cuts --- */
 
 static uint32_t

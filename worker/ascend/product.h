@@ -24,6 +24,8 @@ enum acl_way {
 };
 const char *acl_way_name(enum acl_way way);	/* "aclnnMm" */
 int acl_way_is_there(const struct acl_lib *lib, enum acl_way way);
+/* May its calls be captured (graph.h)? */
+int acl_way_has_graphs(enum acl_way way);
 
 /* How W lies: row-major (ND), or in FRACTAL_NZ (layout.h), which the library made of
  * it in place, or which was packed here. */
@@ -54,6 +56,7 @@ struct acl_choice {
 	struct ascend_chip chip;
 	char reason[ACL_REASON];	/* why not an earlier way, or none */
 	uint32_t fn[ACL_FNS];		/* outcomes of other operators (ops.h) */
+	int32_t graph_why;		/* why there are no graphs (graph.h) */
 };
 #define ACL_CHOICE	0x33434341u	/* "ACC3" */
 

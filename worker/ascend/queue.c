@@ -63,12 +63,13 @@ acl_queue_start(struct acl_queue *q, uint32_t id, const struct acl_matrix *w,
 		    "session %s: C of %" PRIu64 " bytes, and %" PRIu64
 		    " are needed", q->p->s->src.session, q->p->c_bytes,
 		    f.nbytes);
-	rc = acl_products_start(q->p, w, rows, r0, m, f.at, reterr);
+	rc = q->mode == ACL_QUEUE_REPLAY ? 0 : acl_products_start(q->p, w,
+	    rows, r0, m, f.at, reterr);
 	if (rc < 0)
 		return rc;
 	q->flight[place_of(q, q->n++)] = f;
 	q->unmarked_bytes += f.nbytes;
-	if (q->unmarked_bytes >= EVENT_BYTES &&
+	if (q->mode == ACL_QUEUE_RUN && q->unmarked_bytes >= EVENT_BYTES &&
 	    (rc = acl_queue_mark(q, reterr)) < 0)
 		return rc;
 	return 1;
@@ -80,7 +81,8 @@ acl_queue_mark(struct acl_queue *q, struct err *reterr)
 	unsigned last;
 	int rc;
 
-	if (q->unmarked_bytes == 0 || q->p->s->nevents == 0)
+	if (q->mode != ACL_QUEUE_RUN || q->unmarked_bytes == 0 ||
+	    q->p->s->nevents == 0)
 		return 0;
 	last = place_of(q, q->n - 1);
 	if ((rc = acl_session_record(q->p->s, last, reterr)) < 0)

@@ -5,7 +5,10 @@
  * Products run, and are waited for and read, in the order in which they were started.
  * Each has a part of C of its own until it is dropped.  An event follows a product with
  * much to read, so that the host reads it while the device computes the next one;
- * small ones share an event. */
+ * small ones share an event.
+ *
+ * Products of a graph are listed as they were when it was captured: in an empty queue
+ * the same products get the same parts of C. */
 #ifndef WORKER_ASCEND_QUEUE_H
 #define WORKER_ASCEND_QUEUE_H
 
@@ -17,8 +20,16 @@ struct acl_flight {
 	int has_event;			/* that of its place in the queue */
 };
 
+/* What acl_queue_start() does beside its list. */
+enum acl_queue_mode {
+	ACL_QUEUE_RUN,			/* starts products, and marks them */
+	ACL_QUEUE_CAPTURE,		/* starts them in a capture */
+	ACL_QUEUE_REPLAY		/* nothing: a graph has started them */
+};
+
 struct acl_queue {
 	struct acl_products *p;
+	enum acl_queue_mode mode;
 	struct acl_flight flight[ACL_EVENTS];	/* a ring */
 	unsigned first, n;
 	unsigned ndone;			/* of them, the first ones */

@@ -193,6 +193,15 @@ give_back(struct acl_session *s)
 }
 
 int
+acl_session_restart(struct acl_session *s, struct err *reterr)
+{
+	s->src.lib->aclrtDestroyStream(s->stream);
+	s->stream = NULL;
+	s->is_lost = 0;
+	return acl_session_stream(s, reterr);
+}
+
+int
 acl_session_renew(struct acl_session *s, struct err *reterr)
 {
 	int rc;

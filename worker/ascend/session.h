@@ -46,6 +46,9 @@ int acl_session_record(struct acl_session *s, unsigned i, struct err *reterr);
 int acl_session_wait_event(struct acl_session *s, unsigned i,
     uint64_t deadline_ns, struct err *reterr);
 
+/* Replace a stream that takes no more tasks, and has none; memory and events stay. */
+int acl_session_restart(struct acl_session *s, struct err *reterr);
+
 /* Give up a stream that is lost, and the context with it, and make others.  Only
  * while nothing of the device is allocated.  -ETIMEDOUT: a task still hangs. */
 int acl_session_renew(struct acl_session *s, struct err *reterr);

@@ -153,7 +153,8 @@ acl_choice_is_sound(const struct acl_choice *c)
 	if (c->magic != ACL_CHOICE || c->strategy >= ACL_STRATEGIES ||
 	    c->chip.groups >= ASCEND_FORMATS || c->chip.cut_k > 1 || c->chip.norms > 1 ||
 	    c->chip.workspace_bytes > MOST_WORKSPACE ||
-	    c->chip.workspace_percent > ASCEND_MOST_PERCENT)
+	    c->chip.workspace_percent > ASCEND_MOST_PERCENT ||
+	    c->chip.graph_bytes > ASCEND_GRAPHS_BYTES)
 		return 0;
 	for (f = 0; f < ASCEND_FORMATS; f++)
 		if (!form_is_sound(&c->form[f], (enum ascend_format)f) ||

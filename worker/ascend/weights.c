@@ -360,8 +360,11 @@ acl_place(struct device *d, const struct program *p, struct weights *ws,
 	    (rc = acl_norms_alloc(d, &z, rows, reterr)) < 0)
 		return rc;
 	acl_pool_seal(d->pool);
+	/* Graphs are captured with the spans. */
+	d->most_graphs = ascend_graphs(&d->choice.chip, &z);
 	exact = count_memory(d) - z.weight_bytes + z.twin_bytes +
-	    ascend_small_bytes(&z, rows);
+	    ascend_small_bytes(&z, rows) +
+	    ascend_graphs_bytes(&d->choice.chip, &z);
 	assert(exact <= d->charged);
 	mem_release(d->conf.ledger, MEM_COMPUTE, d->charged - exact);
 	d->charged = exact;
@@ -374,6 +377,7 @@ acl_free(struct device *d)
 	uint32_t i;
 
 	acl_session_drain(&d->s);
+	acl_free_graphs(d);
 	acl_products_close(&d->products);
 	acl_norms_free(d);
 	if (!d->s.is_lost) {

@@ -81,7 +81,6 @@ static int
 open_side(struct selftest_side *s, const struct device_conf *dc,
     struct err *reterr)
 {
-	uint32_t i;
 	int rc;
 
 	s->sc.dev->traits(s->dev, &s->traits);
@@ -97,13 +96,19 @@ open_side(struct selftest_side *s, const struct device_conf *dc,
 	if (s->pl.cpu_ops > 0 && (rc = device_cpu.open(dc, &s->cpu,
 	    reterr)) < 0)
 		return rc;
-	if ((rc = alloc_buffers(s, reterr)) < 0)
-		return rc;
-	for (i = 0; i < s->pl.nspans; i++)
-		if ((rc = prepare_span(s, &s->pl.span[i], &s->span[i],
-		    reterr)) < 0)
-			return rc;
-	return 0;
+	return alloc_buffers(s, reterr);
+}
+
+/* Once the weights are there: a device may capture its calls. */
+static int
+prepare_side(struct selftest_side *s, struct err *reterr)
+{
+	uint32_t i;
+	int rc = 0;
+
+	for (i = 0; i < s->pl.nspans && rc == 0; i++)
+		rc = prepare_span(s, &s->pl.span[i], &s->span[i], reterr);
+	return rc;
 }
 
 static int
@@ -162,9 +167,11 @@ selftest_begin(struct selftest *t, const struct selftest_case *tc,
 	t->dev.dev = d;
 	if ((rc = set_up_side(t, &t->dev, ops, dc, reterr)) < 0 ||
 	    (rc = open_side(&t->dev, dc, reterr)) < 0 ||
-	    (with_reference && (rc = open_reference(t, dc, reterr)) < 0))
+	    (with_reference && (rc = open_reference(t, dc, reterr)) < 0) ||
+	    (rc = load(t, reterr)) < 0 ||
+	    (rc = prepare_side(&t->dev, reterr)) < 0)
 		return rc;
-	return load(t, reterr);
+	return with_reference ? prepare_side(&t->ref, reterr) : 0;
 }
 
 static void

@@ -1,0 +1,301 @@
+/* worker/ascend/graph.c - see graph.h. */
+#include "graph.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/types/quant.h"
+#include "shm/event.h"
+
+/* The trial's product, and graphs of it whose memory is measured. */
+enum { TRY_N = 32, TRY_K = 64, TRY_GRAPHS = 4, TRY_BLOCKS = 4 };
+
+/* A capture that other threads' calls do not disturb. */
+enum { THREAD_LOCAL = 1 };
+
+#define WAIT_NS		(UINT64_C(1000000000) * (ACL_OPERATOR_S + 2))
+#define STEP_BYTES	(4 * KIB)	/* graph_bytes is a multiple of it */
+
+const char *
+acl_graph_text(int32_t why, char ret[ACL_GRAPH_TEXT])
+{
+	static const char *const texts[] = {
+		[ACL_GRAPH_FINE] = "",
+		[-ACL_GRAPH_MISSING] = "not on this chip, or in this CANN",
+		[-ACL_GRAPH_DIFFERS] = "a replay gives other results",
+		[-ACL_GRAPH_ENDS] = "the trial ends its process",
+		[-ACL_GRAPH_HANGS] = "the trial hangs",
+		[-ACL_GRAPH_LATE] = "no time was left for the trial",
+		[-ACL_GRAPH_LARGE] = "a graph needs too much memory",
+		[-ACL_GRAPH_NOT_THIS] = "not with this operator",
+	};
+
+	if (why > 0)
+		snprintf(ret, ACL_GRAPH_TEXT, "failed with %d, %s", why,
+		    acl_code_name(why));
+	else
+		snprintf(ret, ACL_GRAPH_TEXT, "%s", (unsigned)-why <
+		    NITEMS(texts) ? texts[-why] : "unknown");
+	return ret;
+}
+
+static int
+report(struct acl_session *s, const char *call, int code, struct err *reterr)
+{
+	return code == ACL_SUCCESS ? 0 : acl_failed(s->src.lib,
+	    s->src.session, call, code, reterr);
+}
+
+int
+acl_graph_begin(struct acl_session *s, struct err *reterr)
+{
+	return report(s, "aclmdlRICaptureBegin",
+	    s->src.lib->aclmdlRICaptureBegin(s->stream, THREAD_LOCAL), reterr);
+}
+
+int
+acl_graph_end(struct acl_session *s, void **ret, struct err *reterr)
+{
+	*ret = NULL;
+	return report(s, "aclmdlRICaptureEnd",
+	    s->src.lib->aclmdlRICaptureEnd(s->stream, ret), reterr);
+}
+
+int
+acl_graph_start(struct acl_session *s, void *graph, struct err *reterr)
+{
+	return report(s, "aclmdlRIExecuteAsync",
+	    s->src.lib->aclmdlRIExecuteAsync(graph, s->stream), reterr);
+}
+
+void
+acl_graph_free(struct acl_session *s, void *graph)
+{
+	if (graph != NULL)
+		s->src.lib->aclmdlRIDestroy(graph);
+}
+
+/* --- the trial --- */
+
+struct tryout {
+	struct acl_products p;
+	struct acl_matrix w;
+	struct acl_host_block host[2];
+	void *block[TRY_BLOCKS];	/* of the device */
+	unsigned nblocks;
+	void *graph[TRY_GRAPHS];
+};
+
+static int
+add_block(struct tryout *t, uint64_t nbytes, void **ret, struct err *reterr)
+{
+	struct acl_session *s = t->p.s;
+	int rc = report(s, "aclrtMalloc", s->src.lib->aclrtMalloc(ret, nbytes,
+	    ACL_MEM_MALLOC_HUGE_FIRST), reterr);
+
+	if (rc == 0)
+		t->block[t->nblocks++] = *ret;
+	return rc;
+}
+
+static int
+begin_memory(struct tryout *t, struct err *reterr)
+{
+	static uint16_t weights[TRY_N * TRY_K];
+	const struct acl_source *src = &t->p.s->src;
+	struct acl_products *p = &t->p;
+	unsigned i;
+	void *w;
+	int rc;
+
+	p->a_bytes = (uint64_t)ASCEND_ROWS * TRY_K * sizeof(*p->a);
+	p->c_bytes = (uint64_t)ASCEND_ROWS * TRY_N * sizeof(float);
+	if ((rc = acl_host_alloc(src, p->a_bytes, "A", &t->host[0],
+	    reterr)) < 0 || (rc = acl_host_alloc(src, p->c_bytes, "C",
+	    &t->host[1], reterr)) < 0 ||
+	    (rc = add_block(t, sizeof(weights), &w, reterr)) < 0 ||
+	    (p->workspace_need > 0 && (rc = add_block(t, p->workspace_need,
+	    &p->workspace, reterr)) < 0))
+		return rc;
+	p->a = p->device_a = t->host[0].p;
+	p->c = p->device_c = t->host[1].p;
+	if (p->choice->chip.has_memory && ((rc = add_block(t, p->a_bytes,
+	    &p->device_a, reterr)) < 0 || (rc = add_block(t, p->c_bytes,
+	    &p->device_c, reterr)) < 0))
+		return rc;
+	for (i = 0; i < NITEMS(weights); i++)
+		weights[i] = float_to_half((float)(i * 7 % 15) - 7);
+	t->w.w = w;
+	return report(p->s, "aclrtMemcpy", src->lib->aclrtMemcpy(w,
+	    sizeof(weights), weights, sizeof(weights),
+	    ACL_MEMCPY_HOST_TO_DEVICE), reterr);
+}
+
+static void
+end_memory(struct tryout *t)
+{
+	struct acl_session *s = t->p.s;
+	unsigned i;
+
+	for (i = 0; i < TRY_GRAPHS; i++)
+		acl_graph_free(s, t->graph[i]);
+	while (t->nblocks > 0)
+		s->src.lib->aclrtFree(t->block[--t->nblocks]);
+	acl_host_free(&s->src, &t->host[0], NULL);
+	acl_host_free(&s->src, &t->host[1], NULL);
+	acl_products_close(&t->p);
+}
+
+static int
+start_product(struct tryout *t, struct err *reterr)
+{
+	const uint32_t rows = acl_products_fill(&t->p, 1);
+	int rc = acl_products_send(&t->p, TRY_K, rows, reterr);
+
+	return rc < 0 ? rc : acl_products_start(&t->p, &t->w, rows, 0, 1, 0,
+	    reterr);
+}
+
+static int
+capture(struct tryout *t, void **ret, struct err *reterr)
+{
+	int rc = acl_graph_begin(t->p.s, reterr), ended;
+	struct err e = { 0 };
+
+	if (rc < 0)
+		return rc;
+	rc = start_product(t, reterr);
+	ended = acl_graph_end(t->p.s, ret, &e);
+	if (rc == 0 && ended < 0)
+		*reterr = e;
+	return rc < 0 ? rc : ended;
+}
+
+/* Free memory of the device, of either kind. */
+static uint64_t
+free_memory(const struct acl_session *s)
+{
+	size_t n, total = 0;
+
+	if (s->src.lib->aclrtGetMemInfo(ACL_HBM_MEM, &n, &total) !=
+	    ACL_SUCCESS || total == 0)
+		if (s->src.lib->aclrtGetMemInfo(ACL_DDR_MEM, &n, &total) !=
+		    ACL_SUCCESS)
+			return 0;
+	return total > 0 ? n : 0;
+}
+
+/* Compute one row with the numbers of `round`: by the graph, or NULL. */
+static int
+multiply(struct tryout *t, void *graph, int round, float ret[TRY_N],
+    struct err *reterr)
+{
+	struct acl_session *s = t->p.s;
+	unsigned i;
+	int rc;
+
+	for (i = 0; i < t->p.a_bytes / sizeof(*t->p.a); i++)
+		t->p.a[i] = float_to_half((float)((int)i * round % 11) - 5);
+	memset(t->p.c, 0xff, t->p.c_bytes);
+	rc = graph != NULL ? acl_graph_start(s, graph, reterr) :
+	    start_product(t, reterr);
+	if (rc < 0 || (rc = acl_session_wait(s, event_now_ns() + WAIT_NS,
+	    reterr)) < 0)
+		return rc;
+	acl_products_read(&t->p, &t->w, 1, 0, 0, ret);
+	return 0;
+}
+
+/* Returns 0, or an error; *ret_why is set without one. */
+static int
+try_graph(struct tryout *t, struct acl_notes *notes, uint64_t *ret_bytes,
+    int32_t *ret_why, struct err *reterr)
+{
+	float plain[TRY_N], replayed[TRY_N];
+	uint64_t before, after;
+	int i, rc;
+
+	if ((rc = acl_products_prepare(&t->p, &t->w, reterr)) < 0 ||
+	    (rc = begin_memory(t, reterr)) < 0)
+		return rc;
+	before = free_memory(t->p.s);
+	for (i = 0; i < TRY_GRAPHS; i++)
+		if ((rc = capture(t, &t->graph[i], reterr)) < 0)
+			return rc;
+	after = free_memory(t->p.s);
+	*ret_bytes = MAX(ALIGN_UP((before > after ? before - after : 0) /
+	    TRY_GRAPHS, STEP_BYTES), STEP_BYTES);
+	*ret_why = ACL_GRAPH_FINE;
+	for (i = 1; i < 4; i++) {
+		notes->steps++;
+		if ((rc = multiply(t, NULL, i, plain, reterr)) < 0 ||
+		    (rc = multiply(t, t->graph[i % 2], i, replayed,
+		    reterr)) < 0)
+			return rc;
+		if (memcmp(plain, replayed, sizeof(plain)) != 0)
+			*ret_why = ACL_GRAPH_DIFFERS;
+	}
+	return 0;
+}
+
+/* The code in a message of acl_failed(). */
+static int32_t
+code_of(const struct err *e)
+{
+	const char *s = strstr(e->msg, "failed with ");
+	int code = s != NULL ? atoi(s + strlen("failed with ")) : 0;
+
+	return code > 0 ? code : ACL_ERROR_RT_INTERNAL_ERROR;
+}
+
+static int
+run_trial(struct acl_session *s, struct acl_notes *notes,
+    struct acl_choice *c)
+{
+	static struct tryout t;
+	uint64_t nbytes = 0;
+	struct err e = { 0 };
+	int rc;
+
+	t = (struct tryout){ .p = { .s = s, .choice = c },
+	    .w = { .n = TRY_N, .k = TRY_K, .format = ASCEND_HALF } };
+	rc = try_graph(&t, notes, &nbytes, &c->graph_why, &e);
+	if (s->is_lost && rc == -ETIMEDOUT)
+		return -EAGAIN;
+	if (rc < 0)
+		c->graph_why = code_of(&e);
+	acl_session_drain(s);
+	if (c->graph_why == ACL_GRAPH_FINE && nbytes > ASCEND_GRAPHS_BYTES)
+		c->graph_why = ACL_GRAPH_LARGE;
+	if (c->graph_why == ACL_GRAPH_FINE)
+		c->chip.graph_bytes = nbytes;
+	end_memory(&t);
+	return s->is_lost && acl_session_renew(s, &e) < 0 ? -EAGAIN : 0;
+}
+
+int
+acl_graph_try(struct acl_session *s, struct acl_notes *notes,
+    struct acl_choice *c)
+{
+	enum { NOTE = ACL_NOTED - 1 };
+	const uint8_t was = notes->outcome[NOTE];
+	int rc;
+
+	c->chip.graph_bytes = 0;
+	c->graph_why = ACL_GRAPH_MISSING;
+	if (!acl_has_capture(s->src.lib, &s->machine) || s->machine.is_rc)
+		return 0;
+	c->graph_why = !acl_way_has_graphs(
+	    (enum acl_way)c->form[ASCEND_HALF].way) ? ACL_GRAPH_NOT_THIS :
+	    was == ACL_ENDS ? ACL_GRAPH_ENDS : was == ACL_HANGS ?
+	    ACL_GRAPH_HANGS : notes->is_late ? ACL_GRAPH_LATE :
+	    ACL_GRAPH_FINE;
+	if (c->graph_why != ACL_GRAPH_FINE)
+		return 0;
+	notes->trying = 1 + NOTE;
+	if ((rc = run_trial(s, notes, c)) != -EAGAIN)
+		notes->trying = 0;
+	return rc;
+}
