@@ -792,6 +792,15 @@ row("ascend: a way that was noted is tried again", "worker/ascend/trial.c",
     "	if (t->notes->outcome[i] != ACL_FINE) {",
     "	if (t->notes->outcome[i] > ACL_HANGS) {",
     "unit/ascend_product")
+row("ascend: a worker that was held up is no loss", "worker/ascend/memo.c",
+    "	if (m->calling_ns != 0 && event_now_ns() - m->calling_ns >= HELD_UP_NS)\n"
+    "		m->losses++;\n", "", "unit/ascend_attempt")
+row("ascend: a killed worker is a loss", "worker/ascend/memo.c",
+    "#define HELD_UP_NS	UINT64_C(5000000000)", "#define HELD_UP_NS	0",
+    "unit/ascend_attempt")
+row("ascend: a worker that ends in a call is two losses",
+    "worker/ascend/memo.c", "	m->losses++;\n	m->calling_ns = 0;\n}",
+    "	m->losses++;\n}", "unit/ascend_attempt")
 row("ascend: a process that hangs is waited for", "worker/ascend/attempt.c",
     "event_now_ns() - since_ns > most_ns)",
     "event_now_ns() - since_ns > 120 * most_ns)",
@@ -870,8 +879,8 @@ row("ascend: any number of losses", "worker/ascend/weights.c",
     "	    d->memo->losses < ACL_MOST_LOSSES;",
     "	    d->memo->losses < 100;", "e2e/ascend.sh")
 row("ascend: a worker that the library ended is forgotten",
-    "worker/ascend/device.c", "	if (m != NULL)\n		m->losses++;",
-    "	(void)m;", "e2e/ascend.sh")
+    "worker/ascend/memo.c", "		return;\n	m->losses++;",
+    "		return;", "unit/ascend_attempt")
 row("ascend: blocks of the host are not the device's in RC mode",
     "worker/ascend/weights.c", "d->held.device_bytes += host;", "",
     "e2e/ascend.sh")

@@ -1,14 +1,18 @@
 /* tests/unit/ascend_attempt.c - tests of calls in a process of their own: one that
- * ends or hangs is noted, and the next process leaves it out. */
+ * ends or hangs is noted, and the next process leaves it out; notes of a session's
+ * workers for the next one. */
 #include "tests/support/t.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "shm/event.h"
 #include "worker/ascend/attempt.h"
+#include "worker/ascend/memo.h"
 
 #define SECOND	UINT64_C(1000000000)
 
@@ -121,6 +125,58 @@ START_TEST(other_ends_are_errors)
 }
 END_TEST
 
+/* --- notes for the next worker --- */
+
+/* Losses that a worker finds whose predecessor was killed in a call that had taken so
+ * many seconds; 0 = outside a call. */
+static uint32_t
+losses_after(uint64_t seconds)
+{
+	struct acl_memo m = { 0 };
+
+	acl_memo_open(&m);
+	acl_memo_call(&m);
+	ck_assert_uint_ne(m.calling_ns, 0);
+	if (seconds == 0)
+		acl_memo_return(&m);
+	else
+		m.calling_ns -= seconds * SECOND;
+	acl_memo_open(&m);
+	ck_assert_uint_eq(m.calling_ns, 0);
+	acl_memo_close();
+	return m.losses;
+}
+
+START_TEST(a_worker_that_the_library_held_up_is_a_loss)
+{
+	ck_assert_uint_eq(losses_after(0), 0);
+	ck_assert_uint_eq(losses_after(1), 0);	/* somebody killed it */
+	ck_assert_uint_eq(losses_after(6), 1);
+}
+END_TEST
+
+START_TEST(a_worker_that_the_library_ends_is_one_loss)
+{
+	struct acl_memo *m = mmap(NULL, sizeof(*m), PROT_READ | PROT_WRITE,
+	    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t pid;
+
+	ck_assert(m != MAP_FAILED);
+	if ((pid = fork()) == 0) {
+		acl_memo_open(m);
+		acl_memo_call(m);
+		m->calling_ns -= 6 * SECOND;
+		abort();
+	}
+	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+	ck_assert_uint_eq(m->losses, 1);
+	acl_memo_open(m);
+	ck_assert_uint_eq(m->losses, 1);
+	acl_memo_close();
+	munmap(m, sizeof(*m));
+}
+END_TEST
+
 int
 main(void)
 {
@@ -128,6 +184,8 @@ main(void)
 		what_ends_its_process_is_left_out,
 		a_process_is_told_that_it_is_late,
 		other_ends_are_errors,
+		a_worker_that_the_library_held_up_is_a_loss,
+		a_worker_that_the_library_ends_is_one_loss,
 	};
 
 	return t_main("ascend_attempt", 60, tests, NITEMS(tests));

@@ -5,6 +5,7 @@
 #define WORKER_ASCEND_ASCEND_H
 
 #include "worker/load/host_mem.h"
+#include "memo.h"
 #include "queue.h"
 
 /* A matrix in the device's memory. */
@@ -69,18 +70,6 @@ struct acl_step {
 struct acl_span {
 	uint32_t first, n;		/* of device.step */
 };
-
-/* Notes for the next worker of the session. */
-struct acl_memo {
-	uint32_t magic;			/* ACL_MEMO; else nothing is noted */
-	uint32_t losses;		/* workers that lost the stream, or that
-					 * the library ended */
-};
-#define ACL_MEMO	0x4d4c4341u	/* "ACLM" */
-
-/* After this many losses the session does without the processor; after this
- * many spans without one, earlier losses are forgotten. */
-enum { ACL_MOST_LOSSES = 2, ACL_FORGET_SPANS = 10000 };
 
 struct device {
 	struct device_conf conf;

@@ -11,6 +11,7 @@
  *	product.c rows.c	products of 16-bit floats
  *	queue.c graph.c	products in flight; captured ones
  *	classic.c	the same by operators that are compiled for each shape
+ *	memo.c		losses, for the session's next worker
  *	session.c memory.c	stream, pools, aligned host memory
  *	lib.c codes.c board.c layout.c	the library, the machine, layouts
  *
@@ -18,8 +19,6 @@
  * are only tried.  An operation that it does not compute runs on the session's cores, in
  * the same memory, with the CPU's bits; explain says why. */
 #include <errno.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,48 +35,15 @@
 
 /* --- open --- */
 
-/* The memo of this process's one session, for its last moment. */
-static struct acl_memo *_Atomic noted;
-
-/* The signal's default action follows: abort() raises it again, and a fault
- * occurs again. */
-static void
-on_signal(int sig)
-{
-	struct acl_memo *m = noted;
-
-	(void)sig;
-	if (m != NULL)
-		m->losses++;
-}
-
-static void
-note_end(struct acl_memo *m)
-{
-	static const int signals[] = { SIGABRT, SIGSEGV, SIGBUS, SIGILL,
-	    SIGFPE };
-	struct sigaction sa = { .sa_handler = on_signal,
-	    .sa_flags = (int)SA_RESETHAND }, old;
-	unsigned i;
-
-	noted = m;
-	for (i = 0; i < NITEMS(signals); i++)
-		if (sigaction(signals[i], NULL, &old) == 0 &&
-		    old.sa_handler == SIG_DFL)
-			(void)sigaction(signals[i], &sa, NULL);
-}
-
 static void
 take_memo(struct device *d)
 {
 	d->memo = d->conf.memo != NULL ? d->conf.memo : &d->own_memo;
-	if (d->memo->magic != ACL_MEMO)
-		*d->memo = (struct acl_memo){ .magic = ACL_MEMO };
+	acl_memo_open(d->memo);
 	if (d->memo->losses >= ACL_MOST_LOSSES)
 		log_warnx("%u workers lost the processor's stream: nothing "
 		    "runs on it now, and the text may differ from here on",
 		    d->memo->losses);
-	note_end(d->memo);
 }
 
 /* Take the choice that the probe made.  Without one (another device than the
@@ -351,7 +317,7 @@ ascend_close(struct device *d)
 	host_mem_close(&d->mem);
 	device_cpu.close(d->host);
 	acl_session_close(&d->s);
-	noted = NULL;
+	acl_memo_close();
 	free(d);
 }
 

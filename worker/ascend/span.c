@@ -563,9 +563,11 @@ run_step(struct device *d, const struct acl_step *s, uint64_t deadline_ns,
 		return device_cpu.run(d->host, s->host, d->batch, reterr);
 	if (nrows == 0)
 		return 0;
+	acl_memo_call(d->memo);
 	rc = s->kind == ACL_STEP_NORM ? run_norm(d, s, b, nrows, deadline_ns,
 	    reterr) : s->kind == ACL_STEP_ROWS ? fill_rows(d, s, b, nrows,
 	    reterr) : finish_product(d, s, b, nrows, deadline_ns, reterr);
+	acl_memo_return(d->memo);
 	if (b->progress != NULL)
 		atomic_fetch_add_explicit(b->progress, 1,
 		    memory_order_relaxed);

@@ -1,0 +1,68 @@
+/* worker/ascend/memo.c - see memo.h. */
+#include "memo.h"
+
+#include <signal.h>
+#include <stddef.h>
+#include <stdatomic.h>
+
+#include "shm/event.h"
+
+/* The coordinator's watchdog ends no worker that has been stuck for less.  One that
+ * ends sooner was killed by somebody else. */
+#define HELD_UP_NS	UINT64_C(5000000000)
+
+/* The memo of this process's one session, for its last moment. */
+static struct acl_memo *_Atomic noted;
+
+/* The signal's default action follows: abort() raises it again, and a fault
+ * occurs again. */
+static void
+on_signal(int sig)
+{
+	struct acl_memo *m = noted;
+
+	(void)sig;
+	if (m == NULL)
+		return;
+	m->losses++;
+	m->calling_ns = 0;
+}
+
+void
+acl_memo_open(struct acl_memo *m)
+{
+	static const int signals[] = { SIGABRT, SIGSEGV, SIGBUS, SIGILL,
+	    SIGFPE };
+	struct sigaction sa = { .sa_handler = on_signal,
+	    .sa_flags = (int)SA_RESETHAND }, old;
+	unsigned i;
+
+	if (m->magic != ACL_MEMO)
+		*m = (struct acl_memo){ .magic = ACL_MEMO };
+	if (m->calling_ns != 0 && event_now_ns() - m->calling_ns >= HELD_UP_NS)
+		m->losses++;
+	m->calling_ns = 0;
+	noted = m;
+	for (i = 0; i < NITEMS(signals); i++)
+		if (sigaction(signals[i], NULL, &old) == 0 &&
+		    old.sa_handler == SIG_DFL)
+			(void)sigaction(signals[i], &sa, NULL);
+}
+
+void
+acl_memo_close(void)
+{
+	noted = NULL;
+}
+
+void
+acl_memo_call(struct acl_memo *m)
+{
+	m->calling_ns = event_now_ns();
+}
+
+void
+acl_memo_return(struct acl_memo *m)
+{
+	m->calling_ns = 0;
+}

@@ -1,0 +1,32 @@
+/* worker/ascend/memo.h - what a session's worker leaves to the next one: how often
+ * the processor was lost.
+ * Owns: the format.  Called by the device.  The memory is the coordinator's, and
+ * outlives each worker, however that ends. */
+#ifndef WORKER_ASCEND_MEMO_H
+#define WORKER_ASCEND_MEMO_H
+
+#include "config/base.h"
+
+struct acl_memo {
+	uint32_t magic;			/* ACL_MEMO; else nothing is noted */
+	uint32_t losses;		/* workers that lost the stream, or that
+					 * the library ended or held up */
+	uint64_t calling_ns;		/* since when the library is at work; 0 =
+					 * it is not */
+};
+#define ACL_MEMO	0x324d4341u	/* "ACM2" */
+
+/* After this many losses the session does without the processor; after this
+ * many spans without one, earlier losses are forgotten. */
+enum { ACL_MOST_LOSSES = 2, ACL_FORGET_SPANS = 10000 };
+
+/* A worker begins: count the one before, if it was ended while the library held it
+ * up.  From here on signals that end the process are a loss. */
+void acl_memo_open(struct acl_memo *m);
+void acl_memo_close(void);
+
+/* The library is called, and has returned. */
+void acl_memo_call(struct acl_memo *m);
+void acl_memo_return(struct acl_memo *m);
+
+#endif
