@@ -202,7 +202,7 @@ struct wire_traits {
 	uint32_t copies_rows;	/* 1 = allocates copied_rows_bytes() */
 	uint64_t open_bytes;	/* charged when it is opened */
 	/* As in struct device_probe. */
-	uint32_t ascend_norms;
+	uint32_t ascend_fns;
 	uint32_t npu_cores, npu_segment;
 	uint64_t npu_context_bytes;
 	uint32_t ascend_has_memory, ascend_cut_k, ascend_has_slots;

@@ -113,6 +113,9 @@ measure_ascend(const struct sizes *z, const struct program *p,
 		if (op->kind == OP_RMS_NORM && op->heads == 0)
 			ascend_norms_add(&sizes, &z->ascend,
 			    p->t[op->in[0]].cols);
+		else if (op->kind == OP_SWIGLU && !op->experts)
+			ascend_gates_add(&sizes, &z->ascend,
+			    p->t[op->out].cols);
 		else if (op->kind == OP_MATMUL &&
 		    !weight_is_for_host(&op->w->ext) &&
 		    ascend_takes(op->w->mat.n, op->w->mat.k))
@@ -126,6 +129,8 @@ measure_ascend(const struct sizes *z, const struct program *p,
 	ret[COMPUTE_ASCEND_WORKSPACE] = sizes.workspace_bytes;
 	ret[COMPUTE_ASCEND_NORM_COLS] = sizes.norm_cols;
 	ret[COMPUTE_ASCEND_NORMS] = sizes.nnorms;
+	ret[COMPUTE_ASCEND_GATE_COLS] = sizes.gate_cols;
+	ret[COMPUTE_ASCEND_GATES] = sizes.ngates;
 }
 
 /* Buffers of the NPU for a program's products. */
@@ -446,6 +451,9 @@ ascend_sizes(const struct plan_session *ps,
 		.weight_bytes = ps->device_bytes,
 		.twin_bytes = number[COMPUTE_ASCEND_TWINS],
 		.norm_cols = number[COMPUTE_ASCEND_NORM_COLS],
+		.gate_cols = number[COMPUTE_ASCEND_GATE_COLS],
+		.ngates = number[COMPUTE_ASCEND_GATES] *
+		    MAX(ps->nsublayers, 1),
 		.nnorms = number[COMPUTE_ASCEND_NORMS] *
 		    MAX(ps->nsublayers, 1),
 	};

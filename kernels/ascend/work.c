@@ -13,8 +13,8 @@
 enum { HOST_BLOCK_BYTES = 256 };
 
 /* Blocks of the pool beside the weights: A, C, the workspace; X, Y, scales of
- * norms. */
-enum { WORK_BLOCKS = 7 };
+ * norms; three of SwiGLU. */
+enum { WORK_BLOCKS = 10 };
 
 int
 ascend_takes(uint32_t n, uint32_t k)
@@ -154,7 +154,7 @@ void
 ascend_norms_add(struct ascend_sizes *s, const struct ascend_chip *chip,
     uint32_t cols)
 {
-	if (!chip->norms || !ascend_takes(1, cols))
+	if ((chip->fns & ASCEND_FN_NORMS) == 0 || !ascend_takes(1, cols))
 		return;
 	s->norm_cols = MAX(s->norm_cols, cols);
 	s->nnorms++;
@@ -174,6 +174,31 @@ ascend_rstd_bytes(uint32_t batch_rows)
 	    sizeof(float);
 }
 
+void
+ascend_gates_add(struct ascend_sizes *s, const struct ascend_chip *chip,
+    uint32_t cols)
+{
+	if ((chip->fns & ASCEND_FN_SWIGLU) == 0 || !ascend_takes(1, cols) ||
+	    cols > ASCEND_MOST_N)
+		return;
+	s->gate_cols = MAX(s->gate_cols, cols);
+	s->ngates++;
+}
+
+uint64_t
+ascend_gate_bytes(const struct ascend_sizes *s)
+{
+	return ASCEND_ROWS * s->gate_cols * sizeof(float);
+}
+
+/* Two of SwiGLU's buffers, on a card all three, and two vectors for each. */
+static uint64_t
+gate_bytes(const struct ascend_chip *chip, const struct ascend_sizes *s)
+{
+	return (chip->has_memory ? 3 : 2) * ascend_gate_bytes(s) + 2 *
+	    s->ngates * s->gate_cols * sizeof(float);
+}
+
 /* Y, scales and weights of norms; on a card also X. */
 static uint64_t
 norm_bytes(const struct ascend_chip *chip, const struct ascend_sizes *s,
@@ -186,12 +211,13 @@ norm_bytes(const struct ascend_chip *chip, const struct ascend_sizes *s,
 	    sizeof(float);
 }
 
-/* X, of the host. */
+/* X and the third of SwiGLU's buffers, of the host. */
 static uint64_t
 norm_host_bytes(const struct ascend_sizes *s, uint32_t batch_rows)
 {
-	return s->nnorms == 0 ? 0 : ascend_x_bytes(s, batch_rows) +
-	    HOST_BLOCK_BYTES;
+	return (s->nnorms == 0 ? 0 : ascend_x_bytes(s, batch_rows) +
+	    HOST_BLOCK_BYTES) + (s->ngates == 0 ? 0 : ascend_gate_bytes(s) +
+	    HOST_BLOCK_BYTES);
 }
 
 uint64_t
@@ -222,13 +248,13 @@ ascend_pool_bytes(const struct ascend_chip *chip,
     const struct ascend_sizes *s, uint32_t batch_rows)
 {
 	uint64_t n = s->weight_bytes + s->workspace_bytes + norm_bytes(chip, s,
-	    batch_rows);
+	    batch_rows) + gate_bytes(chip, s);
 
 	if (chip->has_memory)
 		n += ascend_a_bytes(s, batch_rows) + ascend_c_bytes(s);
 	if (chip->has_slots)
 		n += n / 8;
-	n += (s->nweights + s->nnorms + WORK_BLOCKS) * ASCEND_BLOCK_BYTES;
+	n += (s->nweights + s->nnorms + 2 * s->ngates + WORK_BLOCKS) * ASCEND_BLOCK_BYTES;
 	return chip->granule_bytes > 0 ? ALIGN_UP(n, chip->granule_bytes) : n;
 }
 

@@ -37,6 +37,10 @@ enum ascend_format {
 	ASCEND_FORMATS
 };
 
+/* What a chip computes beside products: norms before them; SwiGLU of products whose
+ * rows are such a norm's. */
+enum { ASCEND_FN_NORMS = 1, ASCEND_FN_SWIGLU = 2, ASCEND_FN_ALL = 3 };
+
 struct ascend_chip {
 	uint32_t has_memory;		/* of its own: a card */
 	uint32_t cut_k;			/* 1 = K in segments */
@@ -47,7 +51,7 @@ struct ascend_chip {
 	uint32_t workspace_percent;	/* of a call's W as 16-bit floats: what
 					 * it needs beyond workspace_bytes */
 	uint64_t workspace_bytes;
-	uint32_t norms;			/* 1 = norms run before products */
+	uint32_t fns;			/* ASCEND_FN_... */
 	uint64_t graph_bytes;		/* of the device, for a captured graph;
 					 * 0 = there are none */
 };
@@ -59,6 +63,7 @@ struct ascend_sizes {
 	uint64_t workspace_bytes;
 	uint64_t norm_cols, nnorms;	/* norms on the device: their longest
 					 * row, their number */
+	uint64_t gate_cols, ngates;	/* the same of SwiGLU */
 	uint64_t nweights, weight_bytes;	/* matrices on the device */
 	uint64_t twin_bytes;		/* those of them that the host needs in
 					 * its own format, too: an embedding
@@ -99,6 +104,13 @@ void ascend_norms_add(struct ascend_sizes *s, const struct ascend_chip *chip,
 
 uint64_t ascend_a_bytes(const struct ascend_sizes *s, uint32_t batch_rows);
 uint64_t ascend_c_bytes(const struct ascend_sizes *s);
+
+/* The same for SwiGLU with rows of cols. */
+void ascend_gates_add(struct ascend_sizes *s, const struct ascend_chip *chip,
+    uint32_t cols);
+
+/* One of SwiGLU's three buffers: a block of rows. */
+uint64_t ascend_gate_bytes(const struct ascend_sizes *s);
 
 /* X and Y of norms each; the scales of their rows. */
 uint64_t ascend_x_bytes(const struct ascend_sizes *s, uint32_t batch_rows);

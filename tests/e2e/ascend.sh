@@ -197,7 +197,7 @@ check "explain names the type that they are made from" stdout_has \
     'of 8-bit integers, made from Q4_1'
 text=$floats_text hash=$floats_hash
 
-# --- norms whose rows stay there for products ---
+# --- norms before products, and SwiGLU after, without the host ---
 
 NORMS=fail=WeightQuantBatchMatmulV2:561103
 on 910B $NORMS
@@ -206,7 +206,7 @@ text=$(cat "$OUT") hash=$(hash_of)
 check "norms: the same text" equal "$text" "$floats_text"
 check "norms: the library is not misused" no_misuse
 check "norms: they run on it" \
-    stderr_has '^ascend0: 107 operations on ascend, [0-9]+ on the CPU'
+    stderr_has '^ascend0: 115 operations on ascend, [0-9]+ on the CPU'
 check_same "norms in two sessions" -s ascend -s ascend \
     --batch $((1 + RANDOM % 12))
 on 310B ops=all $NORMS
@@ -226,6 +226,9 @@ check "explain names the norm's operator, and the reasons of others" \
 	norms = [x for x in ops if x['op'] == 'rms_norm']
 	assert norms and all(x['where'] == 'ascend' and 'aclnnRmsNorm' in
 	    x['reason'] for x in norms), norms
+	glus = [x for x in ops if x['op'] == 'swiglu']
+	assert glus and all(x['where'] == 'ascend' and 'aclnnSilu' in
+	    x['reason'] for x in glus), glus
 	adds = [x for x in ops if x['op'] == 'add']
 	assert adds and all(x['where'] == 'cpu' and 'aclnnInplaceAdd is right'
 	    in x['reason'] for x in adds), adds
@@ -233,6 +236,16 @@ check "explain names the norm's operator, and the reasons of others" \
 check_success "devices --verify" devices --verify
 check "every norm of the processor is right" \
     stdout_has '^verified: [0-9]+ ok, 0 wrong'
+on 910B $NORMS fail=Silu:561103
+check_success "norms without SwiGLU" "${ARGS[@]}" -s ascend
+text=$(cat "$OUT") hash=$(hash_of)
+check "norms without SwiGLU run there" \
+    stderr_has '^ascend0: 107 operations on ascend, [0-9]+ on the CPU'
+choose wrong=Silu zero=Mul missing=Silu late=Silu abort=aclnnSilu
+for switch in "${CHOSEN[@]}"; do
+	on 910B $NORMS $switch
+	check_same "SwiGLU on the CPU, $switch" -s ascend -s ascend
+done
 text=$floats_text hash=$floats_hash
 choose wrong=RmsNorm zero=Cast missing=Cast abort=RmsNorm late=RmsNorm
 for switch in "${CHOSEN[@]}"; do
@@ -280,12 +293,12 @@ counts()	# LABEL SLACK [SWITCH...]
 	check "$1: memory to the byte" "$PYTHON" "$T/count.py" "$OUT" \
 	    "$T/report" "$2" 2>>"$ERR"
 }
-counts "memory of a board" 20480 310B
+counts "memory of a board" 28672 310B
 counts "virtual memory" 2097152 910B
-counts "no virtual memory" 20480 910B vmm=0
-counts "norms of a board" 20480 310B ops=all
-counts "memory with operators by name" 20480 310B ops=classic
-counts "memory of FRACTAL_NZ" 20480 310B "${NZ_ONLY[@]}"
+counts "no virtual memory" 28672 910B vmm=0
+counts "norms of a board" 28672 310B ops=all
+counts "memory with operators by name" 28672 310B ops=classic
+counts "memory of FRACTAL_NZ" 28672 310B "${NZ_ONLY[@]}"
 counts "memory of FRACTAL_NZ on a card" 2097152 910B $FLOATS "${NZ_ONLY[@]}"
 
 # --- captured graphs: few rows are started by them, with the same bits ---
@@ -370,8 +383,12 @@ check "the library ends each worker: two losses" equal 2 "$(losses)"
 on 910B $NORMS
 check_success "norms again" "${ARGS[@]}" -s ascend
 text=$(cat "$OUT") hash=$(hash_of)
-WITHOUT=missing=WeightQuantBatchMatmulV2 recovers norm 'product with .* failed with 507018, ACL_ERROR_RT_' \
+WITHOUT=missing=WeightQuantBatchMatmulV2 recovers norm \
+    '(product|SwiGLU) with .* failed with 507018, ACL_ERROR_RT_' \
     910B late=RmsNorm:507018@20
+WITHOUT=missing=WeightQuantBatchMatmulV2 recovers swiglu \
+    'SwiGLU with .*weight and .*weight: .* failed with 507018, ACL_ERROR_RT_' \
+    910B late=Silu:507018@20
 text=$floats_text hash=$floats_hash
 
 generating() { leader_ended || [ "$(wc -c <"$OUT")" -gt 4 ]; }

@@ -715,6 +715,21 @@ row("ascend: a norm's rows miss the segments of A", "worker/ascend/norms.c",
     "			    acl_a_index(&d->products, m->cols, rows, r, at) },",
     "			    acl_a_index(&d->products, m->cols, rows, r, 0) + at },",
     "unit/ascend_norms")
+row("ascend: SwiGLU takes products that the host needs",
+    "worker/ascend/swiglu.c",
+    "	    has_other_user(p, up, op) ||\n", "", "unit/ascend_swiglu")
+row("ascend: SwiGLU leaves a bias out", "worker/ascend/swiglu.c",
+    "	    op->bias == NULL && op->w->mat.n == cols",
+    "	    op->w->mat.n == cols", "unit/ascend_swiglu")
+row("ascend: results of SwiGLU's products are not scaled",
+    "worker/ascend/swiglu.c",
+    "		to[k] = g->w[i]->scale[k] * g->norm->scale;",
+    "		to[k] = g->w[i]->scale[k];", "unit/ascend_swiglu")
+row("ascend: SwiGLU's products share their place in C",
+    "worker/ascend/swiglu.c",
+    "	const uint64_t at = first_bytes(d, g, m), nbytes",
+    "	const uint64_t at = 0 * first_bytes(d, g, m), nbytes",
+    "unit/ascend_swiglu")
 row("ascend: a norm may give anything", "worker/ascend/ops_trial.c",
     "			if (!(fabs(value(t, row, i) - want) <= relative *",
     "			if (!(0 * fabs(value(t, row, i) - want) <= relative *",

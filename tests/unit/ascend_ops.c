@@ -192,12 +192,13 @@ START_TEST(operators_that_refuse_are_named_with_the_code)
 {
 	FINDS("fail=RmsNorm:561103+Cast:161002,missing=Silu+aclnnAdd",
 	    [ACL_FN_NORM] = "aclnnRmsNorm: failed with 561103, ",
-	    [ACL_FN_TO_HALF] = "161002",
+	    [ACL_FN_TO_HALF] = "161002", [ACL_FN_TO_FLOAT] = "161002",
 	    [ACL_FN_SILU] = "aclnnSilu is not in this CANN",
 	    [ACL_FN_ADD] = "is not in this CANN");
 	/* A phase two that fails, and a task: the stream is made anew. */
 	FINDS("fail=aclnnMul:507000,late=RmsNorm:507018+InplaceAdd:507015",
-	    [ACL_FN_MUL] = "507000", [ACL_FN_NORM] = "507018",
+	    [ACL_FN_MUL] = "507000", [ACL_FN_SCALE] = "507000",
+	    [ACL_FN_NORM] = "507018",
 	    [ACL_FN_ADD_TO] = "aclnnInplaceAdd: failed with 507015");
 }
 END_TEST
@@ -206,10 +207,12 @@ START_TEST(operators_that_are_wrong_are_found)
 {
 	FINDS("wrong=RmsNorm+Cast+Silu,zero=SwiGlu+InplaceAdd",
 	    [ACL_FN_NORM] = "wrong numbers", [ACL_FN_TO_HALF] = "wrong",
+	    [ACL_FN_TO_FLOAT] = "wrong",
 	    [ACL_FN_SILU] = "wrong", [ACL_FN_SWIGLU] = "wrong",
 	    [ACL_FN_ADD_TO] = "wrong");
 	FINDS("wrong=AddRmsNorm+Mul+Add+RotaryPositionEmbedding",
 	    [ACL_FN_ADD_NORM] = "wrong", [ACL_FN_MUL] = "wrong",
+	    [ACL_FN_SCALE] = "wrong",
 	    [ACL_FN_ADD] = "wrong", [ACL_FN_ROTATE] = "wrong");
 }
 END_TEST

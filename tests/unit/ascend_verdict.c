@@ -131,7 +131,7 @@ refuse_unsound(void)
 	REFUSED(c.chip.groups = 2);
 	REFUSED(c.chip.groups = ASCEND_FORMATS);
 	REFUSED(c.chip.cut_k = 2);
-	REFUSED(c.chip.norms = 2);
+	REFUSED(c.chip.fns = ASCEND_FN_ALL + 1);
 	REFUSED(c.fn[ACL_FN_ADD] = acl_fn_pack(ACL_FN_OUTCOMES, 0));
 	REFUSED(c.chip.workspace_bytes = UINT64_MAX);
 	REFUSED(c.chip.workspace_percent = ASCEND_MOST_PERCENT + 1);

@@ -38,6 +38,28 @@ struct acl_norms {
 	char reason[128];
 };
 
+/* SwiGLU of the processor: see swiglu.c. */
+enum acl_gate_state { ACL_GATE_NEW, ACL_GATE_RUNS, ACL_GATE_HOST };
+
+struct acl_gate {
+	uint32_t op;			/* of the program, after both products */
+	uint32_t cols;
+	const struct acl_norm *norm;	/* made the rows of both */
+	const struct acl_weight *w[2];	/* gate, up */
+	float *scale[2];		/* [cols] on the device, once all
+					 * weights are loaded */
+	enum acl_gate_state state;
+};
+
+struct acl_gates {
+	struct acl_gate *gate;		/* [n] */
+	uint32_t n;
+	struct acl_host_block h;
+	float *f[3];			/* [ASCEND_ROWS * cols]; f[0] in RC
+					 * mode: h */
+	char reason[128];
+};
+
 /* A shape that the processor refuses. */
 struct acl_refusal {
 	enum ascend_format format;
@@ -51,7 +73,8 @@ enum acl_step_kind {
 	ACL_STEP_NORM,			/* a norm, which stays there */
 	ACL_STEP_ROWS,			/* the rows of products, into A: of all
 					 * until the next one in the span */
-	ACL_STEP_PRODUCT
+	ACL_STEP_PRODUCT,
+	ACL_STEP_SWIGLU			/* with its two products */
 };
 
 struct acl_step {
@@ -60,6 +83,8 @@ struct acl_step {
 	uint32_t host;			/* HOST, NORM: its span there */
 	const struct acl_norm *norm;	/* NORM; ROWS: NULL, or the norm of
 					 * this span that made them */
+	const struct acl_gate *gate;	/* SWIGLU; PRODUCT: NULL, or one of the
+					 * span that has this product */
 	int is_back;			/* NORM: other spans need the rows */
 	uint16_t rows;			/* ROWS: the tensor */
 	const struct acl_weight *w;	/* PRODUCT; ROWS: one of them */
@@ -82,6 +107,7 @@ struct device {
 	const struct program *p;
 	struct acl_products products;
 	struct acl_norms norms;
+	struct acl_gates gates;
 	struct acl_pool *pool;
 	struct acl_host_block a, c;
 	float *scale;			/* [rows of A] */
@@ -183,6 +209,37 @@ int acl_norm_back(struct device *d, const struct acl_norm *m, uint32_t rows,
     struct err *reterr);
 
 void acl_norms_free(struct device *d);
+
+/* --- swiglu.c --- */
+
+/* NULL: the processor computes this SwiGLU.  Otherwise why the host does. */
+const char *acl_swiglu_reason(struct device *d, const struct program *p,
+    const struct op *op);
+
+/* As acl_norms_choose() and acl_norms_alloc(), after these. */
+int acl_gates_choose(struct device *d, const struct program *p,
+    struct ascend_sizes *z, struct err *reterr);
+int acl_gates_alloc(struct device *d, const struct ascend_sizes *z,
+    struct err *reterr);
+
+/* NULL = this operation of the program is none of them. */
+struct acl_gate *acl_find_gate(const struct device *d, uint32_t op);
+
+/* Does the processor compute it with these weights?  1, 0, or an error.  When all are
+ * loaded. */
+int acl_gate_is_there(struct device *d, struct acl_gate *g,
+    struct err *reterr);
+
+/* Rows of the next block, where `left` are left. */
+uint32_t acl_gate_rows(const struct device *d, const struct acl_gate *g,
+    uint32_t left);
+
+/* Start rows [r0, r0 + m) of A: both products, and their SwiGLU into h.  Nothing else is
+ * in C. */
+int acl_gate_start(struct device *d, const struct acl_gate *g, uint32_t r0,
+    uint32_t m, struct err *reterr);
+
+void acl_gates_free(struct device *d);
 
 /* --- span.c --- */
 

@@ -5,6 +5,7 @@
  *	weights.c	which matrices it multiplies, and their memory
  *	span.c		operations, one after the other
  *	norms.c		norms whose rows stay there for products
+ *	swiglu.c	SwiGLU of such products
  *	trial.c		finds a way of multiplying, with known answers
  *	attempt.c	does that in a process of its own
  *	ops.c ops_trial.c	other operators, and a trial of each
@@ -15,8 +16,8 @@
  *	session.c memory.c	stream, pools, aligned host memory
  *	lib.c codes.c board.c layout.c	the library, the machine, layouts
  *
- * The processor multiplies matrices, and computes norms before that; other operators
- * are only tried.  An operation that it does not compute runs on the session's cores, in
+ * The processor multiplies matrices, and computes norms before that and SwiGLU after
+ * it; other operators are only tried.  An operation that it does not compute runs on the session's cores, in
  * the same memory, with the CPU's bits; explain says why. */
 #include <errno.h>
 #include <stdio.h>
@@ -126,7 +127,6 @@ tell_operator(const struct device *d, enum op_kind kind,
     char reason[REASON_LEN])
 {
 	static const uint8_t fn[OP_NKINDS] = {	/* 1 + enum acl_fn; 0 = none */
-		[OP_SWIGLU] = 1 + ACL_FN_SWIGLU,
 		[OP_ADD] = 1 + ACL_FN_ADD_TO,
 		[OP_ROPE] = 1 + ACL_FN_ROTATE,
 	};
@@ -155,8 +155,11 @@ ascend_supports(void *arg, const struct program *p, const struct op *op,
 	else if (op->kind == OP_RMS_NORM && op->heads > 0)
 		strlcpy(reason, "norms of heads are not built in yet",
 		    REASON_LEN);
+	else if (op->kind == OP_SWIGLU && op->experts)
+		strlcpy(reason, "activations of experts are not built in yet",
+		    REASON_LEN);
 	else if (op->kind != OP_MATMUL && op->kind != OP_QUANTIZE &&
-	    op->kind != OP_RMS_NORM)
+	    op->kind != OP_RMS_NORM && op->kind != OP_SWIGLU)
 		tell_operator(arg, op->kind, reason);
 	else if (op->kind == OP_MATMUL && weight_is_for_host(&op->w->ext))
 		strlcpy(reason, "the choice of experts keeps the host's "
@@ -223,6 +226,9 @@ ascend_explain(struct device *d, const struct program *p, const struct op *op,
 	if (why == NULL && op->kind == OP_RMS_NORM)
 		snprintf(ret, REASON_LEN, "%s, for products",
 		    acl_fn_name(ACL_FN_NORM));
+	else if (why == NULL && op->kind == OP_SWIGLU)
+		snprintf(ret, REASON_LEN, "%s and %s, of results of products",
+		    acl_fn_name(ACL_FN_SILU), acl_fn_name(ACL_FN_MUL));
 	else if (why == NULL && op->kind == OP_QUANTIZE)
 		strlcpy(ret, "rounded to 16-bit floats", REASON_LEN);
 	else if (why == NULL) {

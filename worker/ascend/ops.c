@@ -32,6 +32,8 @@ static const struct fn {
 	    { ROWS } },
 	[ACL_FN_SILU] = { ACL_OP_Silu, "aclnnSilu", { ROWS }, { ROWS } },
 	[ACL_FN_MUL] = { ACL_OP_Mul, "aclnnMul", { ROWS, ROWS }, { ROWS } },
+	[ACL_FN_SCALE] = { ACL_OP_Mul, "aclnnMul by a vector", { ROWS, VECTOR },
+	    { ROWS } },
 	[ACL_FN_ADD] = { ACL_OP_Add, "aclnnAdd", { ROWS, ROWS }, { ROWS } },
 	/* The sum is the first input, and has no tensor of its own. */
 	[ACL_FN_ADD_TO] = { ACL_OP_InplaceAdd, "aclnnInplaceAdd", { ROWS,
@@ -41,6 +43,8 @@ static const struct fn {
 	    { HEADS } },
 	[ACL_FN_TO_HALF] = { ACL_OP_Cast, "aclnnCast", { ROWS },
 	    { HALVES } },
+	[ACL_FN_TO_FLOAT] = { ACL_OP_Cast, "aclnnCast to 32 bits", { HALVES },
+	    { ROWS } },
 };
 
 static const uint32_t classes[ACL_FN_CLASSES] = { 1, 8, ACL_FN_MOST_ROWS };
@@ -193,6 +197,7 @@ phase_one(const struct acl_fns *f, struct acl_fn_call *c,
 	case ACL_FN_SILU:
 		return l->Silu(in[0], out[0], ws, ex);
 	case ACL_FN_MUL:
+	case ACL_FN_SCALE:
 		return l->Mul(in[0], in[1], out[0], ws, ex);
 	case ACL_FN_ADD:
 		return l->Add(in[0], in[1], c->one, out[0], ws, ex);
@@ -202,7 +207,8 @@ phase_one(const struct acl_fns *f, struct acl_fn_call *c,
 		return l->RotaryPositionEmbedding(in[0], in[1], in[2], 0,
 		    out[0], ws, ex);
 	default:
-		return l->Cast(in[0], ACL_FLOAT16, out[0], ws, ex);
+		return l->Cast(in[0], c->shape.fn == ACL_FN_TO_HALF ?
+		    ACL_FLOAT16 : ACL_FLOAT, out[0], ws, ex);
 	}
 }
 

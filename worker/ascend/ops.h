@@ -18,10 +18,12 @@ enum acl_fn {
 					 * right half */
 	ACL_FN_SILU,
 	ACL_FN_MUL,
+	ACL_FN_SCALE,			/* rows times a vector */
 	ACL_FN_ADD,			/* never in place: see api.h */
 	ACL_FN_ADD_TO,			/* x1 += x2 */
 	ACL_FN_ROTATE,			/* x, cosines, sines: halves of heads */
-	ACL_FN_TO_HALF,			/* to 16-bit floats */
+	ACL_FN_TO_HALF,			/* to 16-bit floats, */
+	ACL_FN_TO_FLOAT,		/* and back */
 	ACL_FNS
 };
 

@@ -21,9 +21,10 @@ static const uint32_t widths[] = { 288, MOST_COLS };
 static const struct { int relative, absolute; } bounds[ACL_FNS] = {
 	[ACL_FN_NORM] = { -12, -18 }, [ACL_FN_ADD_NORM] = { -12, -18 },
 	[ACL_FN_SWIGLU] = { -12, -18 }, [ACL_FN_SILU] = { -12, -18 },
-	[ACL_FN_MUL] = { -22, -40 }, [ACL_FN_ADD] = { -22, -40 },
+	[ACL_FN_MUL] = { -22, -40 }, [ACL_FN_SCALE] = { -22, -40 },
+	[ACL_FN_ADD] = { -22, -40 },
 	[ACL_FN_ADD_TO] = { -22, -40 }, [ACL_FN_ROTATE] = { -20, -20 },
-	[ACL_FN_TO_HALF] = { -10, -24 },
+	[ACL_FN_TO_HALF] = { -10, -24 }, [ACL_FN_TO_FLOAT] = { -22, -40 },
 };
 
 /* Buffers on the device: inputs, then the results of products of rows of each class,
@@ -175,10 +176,14 @@ wanted(const struct trial *t, uint32_t r, uint32_t i, double scale)
 		return silu(a);
 	case ACL_FN_MUL:
 		return a * b;
+	case ACL_FN_SCALE:
+		return a * (double)t->in[1][i];
 	case ACL_FN_ROTATE:
 		return rotated(t, r, i);
 	case ACL_FN_TO_HALF:
 		return a;
+	case ACL_FN_TO_FLOAT:
+		return (double)half_to_float(float_to_half(t->in[0][at]));
 	default:
 		return a + b;
 	}
@@ -201,10 +206,11 @@ shape_of(const struct trial *t, unsigned class)
 static uint64_t
 input_step(const struct trial *t, unsigned k)
 {
-	const int is_norm = t->fn == ACL_FN_NORM || t->fn == ACL_FN_ADD_NORM;
-
-	if (is_norm && k == (t->fn == ACL_FN_NORM ? 1 : 2))
+	if (((t->fn == ACL_FN_NORM || t->fn == ACL_FN_SCALE) && k == 1) ||
+	    (t->fn == ACL_FN_ADD_NORM && k == 2))
 		return 0;
+	if (t->fn == ACL_FN_TO_FLOAT)
+		return t->cols * sizeof(uint16_t);
 	if (t->fn == ACL_FN_ROTATE && k > 0)
 		return HEAD * sizeof(float);
 	return (t->fn == ACL_FN_SWIGLU ? 2 : 1) * t->cols * sizeof(float);
@@ -255,6 +261,25 @@ start_all(struct trial *t, struct err *reterr)
 	return rc;
 }
 
+/* The first input as 16-bit floats. */
+static int
+send_halves(struct trial *t, struct err *reterr)
+{
+	const uint32_t n = ROWS * t->cols;
+	uint16_t *h = malloc(n * sizeof(*h));
+	uint32_t i;
+	int rc;
+
+	if (h == NULL)
+		return err_nomem(reterr, "a trial");
+	for (i = 0; i < n; i++)
+		h[i] = float_to_half(t->in[0][i]);
+	rc = copy(t, t->block[0], h, n * sizeof(*h),
+	    ACL_MEMCPY_HOST_TO_DEVICE, reterr);
+	free(h);
+	return rc;
+}
+
 static int
 send_inputs(struct trial *t, struct err *reterr)
 {
@@ -265,6 +290,8 @@ send_inputs(struct trial *t, struct err *reterr)
 		rc = copy(t, t->block[k], t->in[k], ROWS * 2 * (uint64_t)
 		    t->cols * sizeof(float), ACL_MEMCPY_HOST_TO_DEVICE,
 		    reterr);
+	if (rc == 0 && t->fn == ACL_FN_TO_FLOAT)
+		rc = send_halves(t, reterr);
 	/* The sum in place begins as the first input. */
 	for (class = 0; class < ACL_FN_CLASSES && rc == 0; class++)
 		rc = copy(t, t->block[INPUTS + class * RESULTS], t->in[0],

@@ -228,6 +228,12 @@ find_ways(struct acl_session *s, const struct device_verdict *known,
 	return rc;
 }
 
+static int
+is_right(const struct acl_choice *c, enum acl_fn fn)
+{
+	return acl_fn_outcome(c->fn[fn]) == ACL_FN_RIGHT;
+}
+
 /* Find out how the processor multiplies.  Without a way the plan needs no room
  * in its memory. */
 static int
@@ -254,8 +260,11 @@ choose(struct acl_session *s, const struct device_verdict *known,
 		c.chip.has_slots = plan.strategy == ACL_POOL_SLOTS;
 		rc = find_ways(s, known, notes, &c, groups_reason, ret);
 	}
-	c.chip.norms = acl_fn_outcome(c.fn[ACL_FN_NORM]) == ACL_FN_RIGHT &&
-	    acl_fn_outcome(c.fn[ACL_FN_TO_HALF]) == ACL_FN_RIGHT;
+	if (is_right(&c, ACL_FN_NORM) && is_right(&c, ACL_FN_TO_HALF))
+		c.chip.fns |= ASCEND_FN_NORMS;
+	if (c.chip.fns != 0 && is_right(&c, ACL_FN_SCALE) && is_right(&c,
+	    ACL_FN_SILU) && is_right(&c, ACL_FN_MUL))
+		c.chip.fns |= ASCEND_FN_SWIGLU;
 	_Static_assert(sizeof(c) <= DEVICE_CHOICE_BYTES, "a device's choice");
 	ret->choice.is_made = 1;
 	ret->choice.layout = f->way == ACL_WAY_NONE ? LAYOUT_HOST :

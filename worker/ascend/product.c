@@ -641,7 +641,7 @@ acl_products_c_bytes(const struct acl_products *p, const struct acl_matrix *w,
 }
 
 int
-acl_products_start(struct acl_products *p, const struct acl_matrix *w,
+acl_products_compute(struct acl_products *p, const struct acl_matrix *w,
     uint32_t rows, uint32_t r0, uint32_t m, uint64_t at, struct err *reterr)
 {
 	const uint32_t class = acl_products_rows(p, w, m);
@@ -653,8 +653,17 @@ acl_products_start(struct acl_products *p, const struct acl_matrix *w,
 			if ((rc = start_call(p, w, rows, r0, class, n0, k0, at,
 			    reterr)) < 0)
 				return rc;
-	if (p->device_c == p->c)
-		return 0;
+	return 0;
+}
+
+int
+acl_products_start(struct acl_products *p, const struct acl_matrix *w,
+    uint32_t rows, uint32_t r0, uint32_t m, uint64_t at, struct err *reterr)
+{
+	int rc = acl_products_compute(p, w, rows, r0, m, at, reterr);
+
+	if (rc < 0 || p->device_c == p->c)
+		return rc;
 	return copy(p, (char *)p->c + at, (char *)p->device_c + at,
 	    acl_products_c_bytes(p, w, m), ACL_MEMCPY_DEVICE_TO_HOST, reterr);
 }

@@ -122,6 +122,10 @@ uint64_t acl_products_c_bytes(const struct acl_products *p,
 int acl_products_start(struct acl_products *p, const struct acl_matrix *w,
     uint32_t rows, uint32_t r0, uint32_t m, uint64_t at, struct err *reterr);
 
+/* The same without that copy: C stays on the device. */
+int acl_products_compute(struct acl_products *p, const struct acl_matrix *w,
+    uint32_t rows, uint32_t r0, uint32_t m, uint64_t at, struct err *reterr);
+
 /* Read row r of a product, which has been waited for: w->n sums over the
  * segments. */
 void acl_products_read(const struct acl_products *p,

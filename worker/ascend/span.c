@@ -4,6 +4,7 @@
  * All products with the same rows are started when the rows are in A, as far as C has
  * room.  The host reads each one where the program has it, in the program's order,
  * while the processor computes the next ones. */
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdatomic.h>
@@ -161,12 +162,33 @@ add_norm(struct device *d, struct taking *x, uint32_t i,
 	    &step->host, reterr);
 }
 
+/* SwiGLU with its products, if all from the norm on is in this span, and has a range.
+ * Returns 0, or 1 if it is taken. */
+static int
+add_gate(struct device *d, struct taking *x, uint32_t i,
+    struct acl_gate *gate, struct err *reterr)
+{
+	struct acl_step *step;
+	int rc;
+
+	if (gate->norm->op < x->s->first || x->first != i)
+		return 0;
+	if ((rc = acl_gate_is_there(d, gate, reterr)) <= 0)
+		return rc;
+	x->first = i + 1;
+	step = add_step(d, ACL_STEP_SWIGLU, i);
+	assert(step[-1].at == i - 1 && step[-2].at == i - 2);
+	step->gate = step[-1].gate = step[-2].gate = gate;
+	return 1;
+}
+
 static int
 take_op(struct device *d, struct taking *x, uint32_t i, struct err *reterr)
 {
 	const struct op *op = &d->p->op[i];
 	const struct acl_weight *w = weight_of(d, op);
 	const struct acl_norm *norm = acl_find_norm(d, i);
+	struct acl_gate *gate = acl_find_gate(d, i);
 	const char *why = acl_host_reason(d, d->p, op);
 	int rc;
 
@@ -174,6 +196,8 @@ take_op(struct device *d, struct taking *x, uint32_t i, struct err *reterr)
 		w = find_user(d, op);
 	if (norm != NULL)
 		return add_norm(d, x, i, norm, reterr);
+	if (gate != NULL && (rc = add_gate(d, x, i, gate, reterr)) != 0)
+		return MIN(rc, 0);
 	if (d->conf.strict && w == NULL)
 		return refuse_strict(d, op, why != NULL ? why : "", reterr);
 	d->host_ops += w == NULL;
@@ -392,8 +416,9 @@ start_products(struct device *d, struct err *reterr)
 
 	for (; d->next < end; d->next++) {
 		s = &d->step[d->next];
-		if (s->kind == ACL_STEP_ROWS || (s->kind == ACL_STEP_PRODUCT &&
-		    (rc = start_product(d, s, reterr)) <= 0))
+		if (s->kind == ACL_STEP_ROWS || s->gate != NULL ||
+		    (s->kind == ACL_STEP_PRODUCT && (rc = start_product(d, s,
+		    reterr)) <= 0))
 			break;
 	}
 	return rc < 0 ? rc : acl_queue_mark(&d->queue, reterr);
@@ -442,6 +467,8 @@ finish_product(struct device *d, const struct acl_step *s,
 	struct share x = { .d = d, .step = s, .b = b };
 	int rc;
 
+	if (s->gate != NULL)	/* SwiGLU follows, which computes this, too */
+		return 0;
 	if (d->next < step) {	/* the rows are from an earlier span */
 		d->next = step;
 		d->next_row = 0;
@@ -480,6 +507,51 @@ run_norm(struct device *d, const struct acl_step *s, const struct batch *b,
 	return rc == 0 ? 0 : err_set(reterr, ERR_RUN, rc == -ETIMEDOUT ? -EIO :
 	    rc, "session %s: norm %s: %s", d->conf.session, name_of_step(d, s),
 	    acl_without_session(d->conf.session, e.msg));
+}
+
+/* The results of SwiGLU. */
+static void
+get_results(void *arg, unsigned thread)
+{
+	const struct share *x = arg;
+	struct device *d = x->d;
+	const uint32_t cols = x->step->gate->cols;
+	const float *from = d->gates.h.p;
+	uint64_t r, hi;
+
+	par_share(d->conf.par, x->nrows, thread, &r, &hi);
+	for (; r < hi; r++)
+		memcpy(row_at(d, x->b, d->p->op[x->step->at].out, x->r0 + r),
+		    from + r * cols, cols * sizeof(*from));
+}
+
+/* With its products, a block of rows after the other.  Earlier products have been
+ * read. */
+static int
+run_gate(struct device *d, const struct acl_step *s, const struct batch *b,
+    uint32_t n, uint64_t deadline_ns, struct err *reterr)
+{
+	const uint64_t most_ns = UINT64_C(3000000000) * ACL_OPERATOR_S;
+	struct share x = { .d = d, .step = s, .b = b };
+	struct err e = { 0 };
+	int rc;
+
+	for (; x.r0 < n; x.r0 += x.nrows) {
+		x.nrows = acl_gate_rows(d, s->gate, n - x.r0);
+		if ((rc = acl_gate_start(d, s->gate, x.r0, x.nrows, &e)) < 0 ||
+		    (rc = acl_session_wait(&d->s, MIN(deadline_ns,
+		    event_now_ns() + most_ns), &e)) < 0)
+			return err_set(reterr, ERR_RUN, rc == -ETIMEDOUT ?
+			    -EIO : rc, "session %s: SwiGLU with %s and %s: %s",
+			    d->conf.session, name_of_step(d, s - 2),
+			    name_of_step(d, s - 1), acl_without_session(
+			    d->conf.session, e.msg));
+		d->conf.par->run(d->conf.par, get_results, &x);
+		d->calls += 3;
+	}
+	d->next = (uint32_t)(s - d->step) + 1;
+	d->next_row = 0;
+	return start_products(d, reterr);
 }
 
 static int
@@ -565,8 +637,10 @@ run_step(struct device *d, const struct acl_step *s, uint64_t deadline_ns,
 		return 0;
 	acl_memo_call(d->memo);
 	rc = s->kind == ACL_STEP_NORM ? run_norm(d, s, b, nrows, deadline_ns,
-	    reterr) : s->kind == ACL_STEP_ROWS ? fill_rows(d, s, b, nrows,
-	    reterr) : finish_product(d, s, b, nrows, deadline_ns, reterr);
+	    reterr) : s->kind == ACL_STEP_SWIGLU ? run_gate(d, s, b, nrows,
+	    deadline_ns, reterr) : s->kind == ACL_STEP_ROWS ? fill_rows(d, s,
+	    b, nrows, reterr) : finish_product(d, s, b, nrows, deadline_ns,
+	    reterr);
 	acl_memo_return(d->memo);
 	if (b->progress != NULL)
 		atomic_fetch_add_explicit(b->progress, 1,
@@ -622,14 +696,15 @@ list_graph_rows(struct device *d)
 	d->ngraph_rows = MIN(d->ngraph_rows, most);
 }
 
-/* The step after the products with the rows of s. */
+/* The step after the products with the rows of s, which may be SwiGLU's. */
 static uint32_t
 end_of_rows(const struct device *d, const struct acl_step *s)
 {
 	const uint32_t end = d->running->first + d->running->n;
 	uint32_t i = (uint32_t)(s - d->step) + 1;
 
-	while (i < end && d->step[i].kind != ACL_STEP_ROWS)
+	while (i < end && d->step[i].kind != ACL_STEP_ROWS &&
+	    d->step[i].gate == NULL)
 		i++;
 	return i;
 }

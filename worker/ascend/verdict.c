@@ -151,7 +151,7 @@ acl_choice_is_sound(const struct acl_choice *c)
 	unsigned f;
 
 	if (c->magic != ACL_CHOICE || c->strategy >= ACL_STRATEGIES ||
-	    c->chip.groups >= ASCEND_FORMATS || c->chip.cut_k > 1 || c->chip.norms > 1 ||
+	    c->chip.groups >= ASCEND_FORMATS || c->chip.cut_k > 1 || c->chip.fns > ASCEND_FN_ALL ||
 	    c->chip.workspace_bytes > MOST_WORKSPACE ||
 	    c->chip.workspace_percent > ASCEND_MOST_PERCENT ||
 	    c->chip.graph_bytes > ASCEND_GRAPHS_BYTES)

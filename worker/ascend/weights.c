@@ -157,6 +157,8 @@ acl_host_reason(struct device *d, const struct program *p,
 		return product_reason(d, p, op);
 	if (op->kind == OP_RMS_NORM)
 		return acl_norm_reason(d, p, op);
+	if (op->kind == OP_SWIGLU)
+		return acl_swiglu_reason(d, p, op);
 	return product_on_device(d, p, op) != NULL ? NULL :
 	    "none of its products runs on the processor";
 }
@@ -224,7 +226,8 @@ open_pool(struct device *d, const struct ascend_sizes *z, uint32_t rows,
 		.strategy = (enum acl_strategy)d->choice.strategy,
 		.cap_bytes = ascend_pool_bytes(&d->choice.chip, z, rows),
 		.granule_bytes = d->choice.chip.granule_bytes,
-		.max_blocks = d->nweights + d->norms.n + 8,
+		.max_blocks = d->nweights + d->norms.n + 2 *
+		    d->gates.n + 11,
 	};
 
 	plan.chunk_bytes = plan.strategy == ACL_POOL_BEST_FIT ?
@@ -297,7 +300,7 @@ static uint64_t
 count_memory(struct device *d)
 {
 	const struct acl_host_block *const blocks[] = { &d->a, &d->c,
-	    &d->norms.x };
+	    &d->norms.x, &d->gates.h };
 	uint64_t host = 0, asked = 0;
 	unsigned i;
 	struct acl_pool_count pool;
@@ -350,14 +353,16 @@ acl_place(struct device *d, const struct program *p, struct weights *ws,
 		return 0;
 	if ((rc = choose_weights(d, p, ws, &z, reterr)) < 0 ||
 	    d->nweights == 0 ||
-	    (rc = acl_norms_choose(d, p, &z, reterr)) < 0)
+	    (rc = acl_norms_choose(d, p, &z, reterr)) < 0 ||
+	    (rc = acl_gates_choose(d, p, &z, reterr)) < 0)
 		return rc;
 	if ((rc = open_events(d, reterr)) < 0 ||
 	    (rc = charge(d, ascend_work_bytes(&d->choice.chip, &z, rows),
 	    reterr)) < 0 || (rc = open_pool(d, &z, rows, reterr)) < 0 ||
 	    (rc = alloc_weights(d, ws, reterr)) < 0 ||
 	    (rc = alloc_work(d, &z, rows, reterr)) < 0 ||
-	    (rc = acl_norms_alloc(d, &z, rows, reterr)) < 0)
+	    (rc = acl_norms_alloc(d, &z, rows, reterr)) < 0 ||
+	    (rc = acl_gates_alloc(d, &z, reterr)) < 0)
 		return rc;
 	acl_pool_seal(d->pool);
 	/* Graphs are captured with the spans. */
@@ -380,6 +385,7 @@ acl_free(struct device *d)
 	acl_free_graphs(d);
 	acl_products_close(&d->products);
 	acl_norms_free(d);
+	acl_gates_free(d);
 	if (!d->s.is_lost) {
 		acl_pool_close(d->pool, NULL);
 		acl_host_free(&d->s.src, &d->a, NULL);

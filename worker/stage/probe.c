@@ -105,7 +105,7 @@ probe_device(struct chan *c, const struct device_ops *dev,
 	wt.npu_cores = p.npu.ncores;
 	wt.npu_segment = p.npu.segment;
 	wt.npu_context_bytes = p.npu.context_bytes;
-	wt.ascend_norms = p.ascend.norms;
+	wt.ascend_fns = p.ascend.fns;
 	wt.ascend_has_memory = p.ascend.has_memory;
 	wt.ascend_cut_k = p.ascend.cut_k;
 	wt.ascend_has_slots = p.ascend.has_slots;

@@ -1,0 +1,369 @@
+/* worker/ascend/swiglu.c - SwiGLU on an Ascend processor, of two products whose rows a
+ * norm of the processor made: their results stay there.
+ *
+ * C of both products, a block of rows at a time -> aclnnCast, if C has 16 bits -> aclnnMul
+ * by the scales of W's rows, and of A's, which a norm has in common -> aclnnSilu of the
+ * gate, aclnnMul by the other -> the host, as 32-bit floats: only the host can scale
+ * these for the next product, because no useful bound of them is known. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ascend.h"
+
+/* --- which --- */
+
+static struct acl_fn_shape
+shape_of(enum acl_fn fn, uint32_t rows, uint32_t cols)
+{
+	return (struct acl_fn_shape){ .fn = fn, .rows = rows, .cols = cols };
+}
+
+static int
+is_half(const struct device *d, enum ascend_format f)
+{
+	return d->choice.form[f].c_type == ACL_FLOAT16;
+}
+
+/* Why an operator that is needed does not run, or NULL. */
+static const char *
+outcome_reason(struct device *d, int has_half)
+{
+	static const enum acl_fn needed[] = { ACL_FN_SCALE, ACL_FN_SILU,
+	    ACL_FN_MUL, ACL_FN_TO_FLOAT };
+	unsigned i;
+
+	for (i = 0; i < NITEMS(needed) - !has_half; i++)
+		if (acl_fn_outcome(d->choice.fn[needed[i]]) != ACL_FN_RIGHT) {
+			acl_fn_text(needed[i], d->choice.fn[needed[i]],
+			    d->gates.reason, sizeof(d->gates.reason));
+			return d->gates.reason;
+		}
+	return NULL;
+}
+
+static int
+prepare_calls(struct device *d, uint32_t cols, int has_half,
+    struct err *reterr)
+{
+	static const enum acl_fn all[] = { ACL_FN_SCALE, ACL_FN_SILU,
+	    ACL_FN_MUL, ACL_FN_TO_FLOAT };
+	struct acl_fns *f = &d->norms.f;
+	struct acl_fn_shape shape;
+	unsigned i, k;
+	int rc;
+
+	for (i = 0; i < ACL_FN_CLASSES; i++)
+		for (k = 0; k < NITEMS(all) - !has_half; k++) {
+			shape = shape_of(all[k], acl_fn_class(i), cols);
+			if ((rc = acl_fns_prepare(f, &shape, NULL,
+			    reterr)) < 0)
+				return rc;
+		}
+	return 0;
+}
+
+/* A product without a bias, in one part, that the processor computes. */
+static int
+is_plain(struct device *d, const struct program *p, const struct op *op,
+    uint32_t cols)
+{
+	return op->kind == OP_MATMUL && !weight_is_for_host(&op->w->ext) &&
+	    op->bias == NULL && op->w->mat.n == cols && cols <= ACL_MOST_N &&
+	    ascend_segments(&d->choice.chip, op->w->mat.k) == 1 &&
+	    acl_host_reason(d, p, op) == NULL;
+}
+
+/* Does an operation but op use this tensor after `made`, before it is made again? */
+static int
+has_other_user(const struct program *p, const struct op *made,
+    const struct op *op)
+{
+	const struct op *o;
+
+	for (o = made + 1; o < p->op + p->nops; o++) {
+		if (o != op && (o->in[0] == made->out || o->in[1] ==
+		    made->out || o->routes == made->out))
+			return 1;
+		if (o->out == made->out)
+			break;
+	}
+	return 0;
+}
+
+/* The norm that made the rows of a product, perhaps rounded for the host; or NULL. */
+static const struct op *
+find_norm_op(const struct program *p, const struct op *product)
+{
+	const struct op *o = acl_rounding_of(p, product);
+	const uint16_t rows = o != NULL ? o->in[0] : product->in[0];
+
+	for (o = o != NULL ? o : product; --o >= p->op;)
+		if (o->out == rows)
+			return o->kind == OP_RMS_NORM && o->heads == 0 ? o :
+			    NULL;
+	return NULL;
+}
+
+const char *
+acl_swiglu_reason(struct device *d, const struct program *p,
+    const struct op *op)
+{
+	static const char others[] = "its rows are not those of the two "
+	    "products before it, after a norm of the processor";
+	const uint32_t cols = p->t[op->out].cols;
+	const struct op *gate = op - 2, *up = op - 1, *norm;
+	struct err e = { 0 };
+	int has_half;
+	const char *why;
+
+	if ((why = acl_products_reason(d)) != NULL)
+		return why;
+	if (gate < p->op || gate->out != op->in[0] || up->out != op->in[1] ||
+	    !is_plain(d, p, gate, cols) || !is_plain(d, p, up, cols) ||
+	    gate->in[0] != up->in[0] || acl_matrix_of(d, gate).format !=
+	    acl_matrix_of(d, up).format || has_other_user(p, gate, op) ||
+	    has_other_user(p, up, op) ||
+	    (norm = find_norm_op(p, gate)) == NULL)
+		return others;
+	if (acl_norm_reason(d, p, norm) != NULL)
+		return others;
+	if (!ascend_takes(1, cols))
+		return "rows on the processor are multiples of 16 numbers";
+	has_half = is_half(d, acl_matrix_of(d, gate).format);
+	if ((why = outcome_reason(d, has_half)) != NULL)
+		return why;
+	if (prepare_calls(d, cols, has_half, &e) == 0)
+		return NULL;
+	snprintf(d->gates.reason, sizeof(d->gates.reason), "%.*s",
+	    (int)sizeof(d->gates.reason) - 1,
+	    acl_without_session(d->conf.session, e.msg));
+	return d->gates.reason;
+}
+
+/* --- memory --- */
+
+int
+acl_gates_choose(struct device *d, const struct program *p,
+    struct ascend_sizes *z, struct err *reterr)
+{
+	struct acl_gates *g = &d->gates;
+	const struct op *op;
+
+	g->gate = calloc(MAX(p->nops, 1), sizeof(*g->gate));
+	if (g->gate == NULL)
+		return err_nomem(reterr, "the list of activations");
+	for (op = p->op; op < p->op + p->nops; op++) {
+		if (op->kind != OP_SWIGLU || op->experts ||
+		    acl_swiglu_reason(d, p, op) != NULL)
+			continue;
+		g->gate[g->n++] = (struct acl_gate){
+		    .op = (uint32_t)(op - p->op), .cols = p->t[op->out].cols,
+		    .norm = acl_find_norm(d, (uint32_t)(find_norm_op(p, op -
+		    2) - p->op)), .w = { acl_find_weight(d,
+		    (uint32_t)(op[-2].w - p->env.ws->w)), acl_find_weight(d,
+		    (uint32_t)(op[-1].w - p->env.ws->w)) } };
+		ascend_gates_add(z, &d->choice.chip, p->t[op->out].cols);
+	}
+	return 0;
+}
+
+static int
+alloc(struct device *d, uint64_t nbytes, const char *what, float **ret,
+    struct err *reterr)
+{
+	void *at;
+	int rc = acl_pool_alloc(d->pool, nbytes, what, &at, reterr);
+
+	if (rc == 0)
+		*ret = at;
+	return rc;
+}
+
+int
+acl_gates_alloc(struct device *d, const struct ascend_sizes *z,
+    struct err *reterr)
+{
+	const uint64_t nbytes = ascend_gate_bytes(z);
+	struct acl_gates *g = &d->gates;
+	struct acl_gate *gate;
+	int rc;
+
+	if (g->n == 0)
+		return 0;
+	if ((rc = acl_host_alloc(&d->s.src, nbytes, "rows of activations",
+	    &g->h, reterr)) < 0)
+		return rc;
+	g->f[0] = g->h.p;
+	if ((d->choice.chip.has_memory && (rc = alloc(d, nbytes,
+	    "rows of activations", &g->f[0], reterr)) < 0) ||
+	    (rc = alloc(d, nbytes, "rows of activations", &g->f[1],
+	    reterr)) < 0 || (rc = alloc(d, nbytes, "rows of activations",
+	    &g->f[2], reterr)) < 0)
+		return rc;
+	for (gate = g->gate; gate < g->gate + g->n; gate++)
+		if ((rc = alloc(d, gate->cols * sizeof(float), "scales",
+		    &gate->scale[0], reterr)) < 0 || (rc = alloc(d,
+		    gate->cols * sizeof(float), "scales", &gate->scale[1],
+		    reterr)) < 0)
+			return rc;
+	return 0;
+}
+
+void
+acl_gates_free(struct device *d)
+{
+	if (!d->s.is_lost)
+		acl_host_free(&d->s.src, &d->gates.h, NULL);
+	free(d->gates.gate);
+	memset(&d->gates, 0, sizeof(d->gates));
+}
+
+/* --- runs --- */
+
+struct acl_gate *
+acl_find_gate(const struct device *d, uint32_t op)
+{
+	uint32_t i;
+
+	for (i = 0; i < d->gates.n; i++)
+		if (d->gates.gate[i].op == op)
+			return &d->gates.gate[i];
+	return NULL;
+}
+
+/* The scales of W's rows and A's together.  0: they have no range. */
+static int
+put_scales(struct device *d, struct acl_gate *g, unsigned i,
+    struct err *reterr)
+{
+	const struct acl_source *src = &d->s.src;
+	const uint64_t nbytes = g->cols * sizeof(float);
+	float *to = d->gates.h.p;
+	uint32_t k;
+	int rc;
+
+	for (k = 0; k < g->cols; k++) {
+		to[k] = g->w[i]->scale[k] * g->norm->scale;
+		if (!isnormal(to[k]))
+			return 0;
+	}
+	rc = src->lib->aclrtMemcpy(g->scale[i], nbytes, to, nbytes,
+	    ACL_MEMCPY_HOST_TO_DEVICE);
+	return rc == ACL_SUCCESS ? 1 : acl_failed(src->lib, src->session,
+	    "aclrtMemcpy", rc, reterr);
+}
+
+int
+acl_gate_is_there(struct device *d, struct acl_gate *g, struct err *reterr)
+{
+	int rc = 0;
+
+	if (g->state == ACL_GATE_NEW) {
+		if (acl_norm_is_there(g->norm) && (rc = put_scales(d, g, 0,
+		    reterr)) > 0)
+			rc = put_scales(d, g, 1, reterr);
+		if (rc < 0)
+			return rc;
+		g->state = rc > 0 ? ACL_GATE_RUNS : ACL_GATE_HOST;
+	}
+	return g->state == ACL_GATE_RUNS;
+}
+
+/* The part of C that the first product may have. */
+static uint64_t
+first_bytes(const struct device *d, const struct acl_gate *g, uint32_t m)
+{
+	return ALIGN_UP(acl_products_c_bytes(&d->products, &g->w[0]->m, m),
+	    (uint64_t)ACL_ALIGN);
+}
+
+uint32_t
+acl_gate_rows(const struct device *d, const struct acl_gate *g, uint32_t left)
+{
+	const struct acl_products *p = &d->products;
+	const struct acl_form *f = &d->choice.form[g->w[0]->m.format];
+	unsigned i = f->nclasses - 1;
+
+	/* C has room for both of the smallest class: ascend_c_bytes(). */
+	while (i > 0 && (acl_products_rows(p, &g->w[0]->m, f->rows[i]) <
+	    f->rows[i] || first_bytes(d, g, f->rows[i]) +
+	    acl_products_c_bytes(p, &g->w[1]->m, f->rows[i]) > p->c_bytes))
+		i--;
+	return MIN(left, (uint32_t)f->rows[i]);
+}
+
+static int
+start_fn(struct device *d, enum acl_fn fn, uint32_t rows, uint32_t cols,
+    void *a, void *b, void *ret, struct err *reterr)
+{
+	const struct acl_fn_shape shape = shape_of(fn, rows, cols);
+
+	return acl_fns_start(&d->norms.f, &shape, (void *[ACL_FN_ARGS]){ a,
+	    b }, (void *[ACL_FN_ARGS]){ ret }, NULL, reterr);
+}
+
+/* Rows [r, r + rows) of a product's block in C, times the scales: to f[i]. */
+static int
+scale(struct device *d, const struct acl_gate *g, unsigned i, uint64_t at,
+    uint32_t r, uint32_t rows, struct err *reterr)
+{
+	const int half = is_half(d, g->w[i]->m.format);
+	const uint64_t first = (uint64_t)r * g->cols;
+	char *c = (char *)d->products.device_c + at + first * (half ?
+	    sizeof(uint16_t) : sizeof(float));
+	float *from = half ? d->gates.f[2] + first : (void *)c;
+	int rc = 0;
+
+	if (half)
+		rc = start_fn(d, ACL_FN_TO_FLOAT, rows, g->cols, c, NULL,
+		    from, reterr);
+	return rc < 0 ? rc : start_fn(d, ACL_FN_SCALE, rows, g->cols, from,
+	    g->scale[i], d->gates.f[i] + first, reterr);
+}
+
+static int
+start_rows(struct device *d, const struct acl_gate *g, uint64_t at,
+    uint32_t r, uint32_t rows, struct err *reterr)
+{
+	const uint64_t first = (uint64_t)r * g->cols;
+	float *const *f = d->gates.f;
+	int rc;
+
+	if ((rc = scale(d, g, 0, 0, r, rows, reterr)) < 0 ||
+	    (rc = scale(d, g, 1, at, r, rows, reterr)) < 0 ||
+	    (rc = start_fn(d, ACL_FN_SILU, rows, g->cols, f[0] + first, NULL,
+	    f[2] + first, reterr)) < 0)
+		return rc;
+	return start_fn(d, ACL_FN_MUL, rows, g->cols, f[2] + first, f[1] +
+	    first, f[0] + first, reterr);
+}
+
+int
+acl_gate_start(struct device *d, const struct acl_gate *g, uint32_t r0,
+    uint32_t m, struct err *reterr)
+{
+	const uint64_t at = first_bytes(d, g, m), nbytes = (uint64_t)m *
+	    g->cols * sizeof(float);
+	struct acl_products *p = &d->products;
+	const struct acl_lib *l = d->s.src.lib;
+	uint32_t r, rows;
+	int rc;
+
+	if ((rc = acl_products_compute(p, &g->w[0]->m, d->rows, r0, m, 0,
+	    reterr)) < 0 || (rc = acl_products_compute(p, &g->w[1]->m,
+	    d->rows, r0, m, at, reterr)) < 0)
+		return rc;
+	for (r = 0; r < m; r += rows) {
+		rows = acl_fn_rows(m - r);
+		if ((rc = start_rows(d, g, at, r, rows, reterr)) < 0)
+			return rc;
+	}
+	if (d->gates.f[0] == d->gates.h.p)
+		return 0;
+	rc = l->aclrtMemcpyAsync(d->gates.h.p, nbytes, d->gates.f[0], nbytes,
+	    ACL_MEMCPY_DEVICE_TO_HOST, d->s.stream);
+	return rc == ACL_SUCCESS ? 0 : acl_failed(l, d->s.src.session,
+	    "aclrtMemcpyAsync", rc, reterr);
+}
