@@ -148,6 +148,14 @@ on 310B ops=classic
 check_success "devices --verify of operators by name" devices --verify
 check "every product of operators by name is right" \
     stdout_has '^verified: [0-9]+ ok, 0 wrong'
+check_success "memory of the graph engine" devices --json
+check "the graph engine's memory is planned for, as the library's" \
+    "$PYTHON" - "$OUT" <<-'END'
+	import json, sys
+	d = [x for x in json.load(open(sys.argv[1]))['devices']
+	    if x['kind'] == 'ascend'][0]
+	assert d['limits']['library_bytes']['value'] >= 32 << 20, d['limits']
+	END
 on 310B ops=classic missing=aclopCompile
 check_success "no compiler" "${ARGS[@]}" -s ascend
 check "no compiler: nothing runs on the processor" stderr_has \

@@ -101,11 +101,12 @@ check_model(const struct model *m)
 	return 0;
 }
 
-/* The first compilation starts the graph engine, which reads files.  A process that
- * may not ends here. */
+/* The first compilation starts the graph engine, which reads files and is large.  A
+ * process that may not read ends here. */
 static int
 start_engine(void)
 {
+	static char engine[16 * MIB];
 	static int is_started;
 	int fd;
 
@@ -114,6 +115,7 @@ start_engine(void)
 	if ((fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) < 0)
 		return ascend_fail(500001, "EZ9999: GEInitialize");
 	close(fd);
+	memset(engine, 1, sizeof(engine));
 	is_started = 1;
 	return 0;
 }

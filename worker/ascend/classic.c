@@ -135,6 +135,17 @@ acl_classic_open(const struct acl_session *s,
 	return 0;
 }
 
+void
+acl_classic_start_engine(const struct acl_session *s)
+{
+	const struct acl_classic_shape small = { 16, 16, 16, ACL_FLOAT16 };
+	struct acl_classic *c = NULL;
+	struct err unused;
+
+	if (acl_classic_open(s, &small, &c, &unused) == 0)
+		acl_classic_close(s->src.lib, c);
+}
+
 int
 acl_classic_start(const struct acl_session *s, struct acl_classic *c,
     void *a, void *w, void *out, struct err *reterr)

@@ -26,6 +26,10 @@ int acl_classic_open(const struct acl_session *s,
     const struct acl_classic_shape *shape, struct acl_classic **ret,
     struct err *reterr);
 
+/* Start the graph engine, which the first compilation does: threads, files, much
+ * memory.  A refusal comes again with the next operator. */
+void acl_classic_start_engine(const struct acl_session *s);
+
 /* Start a product on the session's stream.  It makes nothing new; the next one may
  * start at once. */
 int acl_classic_start(const struct acl_session *s, struct acl_classic *c,

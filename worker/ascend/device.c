@@ -63,24 +63,17 @@ take_choice(struct device *d)
 	d->choice.reason[sizeof(d->choice.reason) - 1] = '\0';
 }
 
-/* Let a library do what a confined worker cannot: with the first operator that is
- * compiled, the graph engine starts threads and reads files.  A refusal comes again
- * with the model's shapes. */
+/* Let the compiler of operators do what a confined worker cannot. */
 static int
 start_compiler(struct device *d, struct err *reterr)
 {
-	const struct acl_classic_shape small = { 16, 16, 16, ACL_FLOAT16 };
-	struct acl_classic *c = NULL;
-	struct err e;
-
 	if (d->choice.form[ASCEND_HALF].way != ACL_WAY_CLASSIC)
 		return 0;
 	if (!acl_way_is_there(d->s.src.lib, ACL_WAY_CLASSIC))
 		return err_set(reterr, ERR_RUN, -ENOENT, "session %s: "
 		    ACL_OP_COMPILER ", which the probe found, is gone: install "
 		    "CANN's toolkit again", d->conf.session);
-	if (acl_classic_open(&d->s, &small, &c, &e) == 0)
-		acl_classic_close(d->s.src.lib, c);
+	acl_classic_start_engine(&d->s);
 	return 0;
 }
 

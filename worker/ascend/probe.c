@@ -10,6 +10,7 @@
 #include "config/words.h"
 #include "ascend.h"
 #include "board.h"
+#include "classic.h"
 #include "graph.h"
 #include "trial.h"
 #include "verdict.h"
@@ -41,6 +42,9 @@ acl_number(const struct device_conf *dc)
 /* Memory of the library, rounded up, so that plans do not differ from run to
  * run. */
 #define STEP_BYTES	(512 * KIB)
+
+/* The same with the graph engine, which is large, and after a trial. */
+#define ENGINE_STEP_BYTES	(32 * MIB)
 
 /* The memory of a card is HBM or DDR; for the kind that it does not have, the
  * library answers 0 or the other's numbers. */
@@ -279,6 +283,26 @@ choose(struct acl_session *s, const struct device_verdict *known,
 	return rc;
 }
 
+/* Add the library's memory: the growth of this process's from before to after bytes, or
+ * up to now if a worker will start the graph engine. */
+static void
+add_library(struct acl_session *s, const struct acl_choice *c, uint64_t before,
+    uint64_t after, struct device_probe *ret)
+{
+	uint64_t step = STEP_BYTES;
+
+	if (c->form[ASCEND_HALF].way == ACL_WAY_CLASSIC) {
+		acl_classic_start_engine(s);
+		(void)meminfo_read(SMAPS, "Rss", &after);
+		step = ENGINE_STEP_BYTES;
+	}
+	if (before > 0 && after > 0)
+		device_add_limit(ret, "library_bytes", 1, ALIGN_UP(after >
+		    before ? after - before : 0, step) + STEP_BYTES,
+		    step == STEP_BYTES ? "growth of a worker that opens it" :
+		    "growth of a worker that compiles an operator");
+}
+
 /* Probe the device.  Runs in a process of its own. */
 static int
 probe_here(void *arg, struct acl_notes *notes, void *result,
@@ -287,6 +311,7 @@ probe_here(void *arg, struct acl_notes *notes, void *result,
 	const struct device_conf *dc = arg;
 	struct device_probe *ret = result;
 	uint64_t before = 0, after = 0;
+	struct acl_choice c;
 	struct acl_session s;
 	struct err e = { 0 };
 	int rc;
@@ -307,11 +332,10 @@ probe_here(void *arg, struct acl_notes *notes, void *result,
 	    s.machine.is_rc ? "RC mode" : "EP mode", s.src.lib->path);
 	add_limits(&s, ret);
 	add_checks(&s, &e, ret);
-	if (before > 0 && meminfo_read(SMAPS, "Rss", &after) == 0)
-		device_add_limit(ret, "library_bytes", 1, ALIGN_UP(after >
-		    before ? after - before : 0, STEP_BYTES) + STEP_BYTES,
-		    "growth of a worker that opens it");
+	(void)meminfo_read(SMAPS, "Rss", &after);
 	rc = choose(&s, dc->verdict, notes, ret);
+	memcpy(&c, ret->choice.of_device, sizeof(c));
+	add_library(&s, &c, before, after, ret);
 	acl_session_close(&s);
 	return rc;
 }
