@@ -319,13 +319,14 @@ enum weight_layout {
 	LAYOUT_ASCEND,		/* the host's, with room for 16-bit floats */
 	LAYOUT_ASCEND_INT8,	/* the same, blocks with room for integers */
 	LAYOUT_ASCEND_INT4,	/* the same, Q4_0 too */
+	LAYOUT_ASCEND_OFFSETS,	/* the same, Q4_1 and Q4_K too */
 	LAYOUT_NTYPES
 };
 
 static inline int
 layout_is_ascend(uint32_t layout)
 {
-	return layout >= LAYOUT_ASCEND && layout <= LAYOUT_ASCEND_INT4;
+	return layout >= LAYOUT_ASCEND && layout <= LAYOUT_ASCEND_OFFSETS;
 }
 
 /* Change the host's table k to pack weights in this layout. */

@@ -56,6 +56,9 @@ ascend_format(uint32_t groups, uint32_t type, uint32_t k)
 		return ASCEND_HALF;
 	if (type == QUANT_Q4_0 && groups >= ASCEND_INT4)
 		return ASCEND_INT4;
+	if ((type == QUANT_Q4_1 || type == QUANT_Q4_K) && groups >=
+	    ASCEND_OFFSETS)
+		return ASCEND_OFFSETS;
 	return groups >= ASCEND_INT8 && becomes_integers(type) ? ASCEND_INT8 :
 	    ASCEND_HALF;
 }
@@ -73,6 +76,19 @@ ascend_scales_at(enum ascend_format f, uint32_t n, uint32_t k)
 	return ALIGN_UP(ascend_format_bytes(f, (uint64_t)n * k), (uint64_t)128);
 }
 
+static uint64_t
+group_bytes(uint32_t n, uint32_t k)
+{
+	return (uint64_t)n * (k / ASCEND_GROUP) * sizeof(uint16_t);
+}
+
+uint64_t
+ascend_offsets_at(enum ascend_format f, uint32_t n, uint32_t k)
+{
+	return ALIGN_UP(ascend_scales_at(f, n, k) + group_bytes(n, k),
+	    (uint64_t)128);
+}
+
 uint64_t
 ascend_weight_bytes(enum ascend_format f, uint32_t n, uint32_t k)
 {
@@ -80,8 +96,8 @@ ascend_weight_bytes(enum ascend_format f, uint32_t n, uint32_t k)
 	if (f == ASCEND_HALF)
 		return ascend_format_bytes(f, ALIGN_UP((uint64_t)n,
 		    (uint64_t)ASCEND_UNIT) * k);
-	return ascend_scales_at(f, n, k) + (uint64_t)n * (k / ASCEND_GROUP) *
-	    sizeof(uint16_t);
+	return (f == ASCEND_OFFSETS ? ascend_offsets_at(f, n, k) :
+	    ascend_scales_at(f, n, k)) + group_bytes(n, k);
 }
 
 uint64_t

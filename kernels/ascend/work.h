@@ -34,6 +34,8 @@ enum ascend_format {
 	ASCEND_HALF,			/* 16-bit floats: any type */
 	ASCEND_INT8,			/* any type in blocks */
 	ASCEND_INT4,			/* Q4_0 */
+	ASCEND_OFFSETS,			/* Q4_1, Q4_K: 4 bits, with groups'
+					 * offsets after the scales */
 	ASCEND_FORMATS
 };
 
@@ -46,8 +48,8 @@ struct ascend_chip {
 	uint32_t cut_k;			/* 1 = K in segments */
 	uint64_t granule_bytes;		/* that a pool grows by; 0 = any */
 	uint16_t has_slots;		/* its pool wastes an eighth */
-	uint16_t groups;		/* formats beyond ASCEND_HALF: 0, 1,
-					 * 2 */
+	uint16_t groups;		/* formats beyond ASCEND_HALF: 0 to
+					 * 3 */
 	uint32_t workspace_percent;	/* of a call's W as 16-bit floats: what
 					 * it needs beyond workspace_bytes */
 	uint64_t workspace_bytes;
@@ -76,10 +78,12 @@ int ascend_takes(uint32_t n, uint32_t k);
 /* The format of such a matrix.  groups: struct ascend_chip's. */
 enum ascend_format ascend_format(uint32_t groups, uint32_t type, uint32_t k);
 
-/* Such a matrix's bytes on the device; where the scales of its groups begin; its bytes
+/* Such a matrix's bytes on the device; where scales and offsets of its groups begin;
+ * its bytes
  * with the scales that the host keeps (one for each row, first). */
 uint64_t ascend_weight_bytes(enum ascend_format f, uint32_t n, uint32_t k);
 uint64_t ascend_scales_at(enum ascend_format f, uint32_t n, uint32_t k);
+uint64_t ascend_offsets_at(enum ascend_format f, uint32_t n, uint32_t k);
 uint64_t ascend_kept_bytes(uint32_t groups, uint32_t type, uint32_t n,
     uint32_t k);
 

@@ -194,15 +194,18 @@ check "every product with integers is right" \
     stdout_has '^verified: [0-9]+ ok, 0 wrong'
 
 # Other blocks become integers too, in every session of every split.
-check_success "Q4_1" quantize -q "$MODEL" "$T/q4_1.gguf" q4_1
-on 910B
-check_success "made from Q4_1" "${ARGS[@]}" -m "$T/q4_1.gguf" -s ascend
-text=$(cat "$OUT") hash=$(hash_of)
-check_same "made from Q4_1, two sessions" -m "$T/q4_1.gguf" -s ascend \
-    -s ascend --batch $((1 + RANDOM % 12))
-check_success "explain" explain -m "$T/q4_1.gguf" -s ascend --json
-check "explain names the type that they are made from" stdout_has \
-    'of 8-bit integers, made from Q4_1'
+for type in 'q4_1 4-bit integers with offsets' \
+    'q5_1 8-bit integers, made from Q5_1'; do
+	model=$T/${type%% *}.gguf
+	check_success "${type%% *}" quantize -q "$MODEL" "$model" "${type%% *}"
+	on 910B
+	check_success "$type" "${ARGS[@]}" -m "$model" -s ascend
+	text=$(cat "$OUT") hash=$(hash_of)
+	check_same "$type, two sessions" -m "$model" -s ascend -s ascend \
+	    --batch $((1 + RANDOM % 12))
+	check_success "$type: explain" explain -m "$model" -s ascend --json
+	check "explain names $type" stdout_has "of ${type#* }"
+done
 text=$floats_text hash=$floats_hash
 
 # --- norms before products, and SwiGLU after, without the host ---

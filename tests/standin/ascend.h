@@ -29,6 +29,7 @@ struct switches {
 	int refuse_as;			/* a code; 0 = no symbol; 507xxx = late */
 	int quirks, vmm, stub, both;
 	int nd, nz;			/* layouts of W that products take */
+	int offsets;			/* of integers may be given */
 	uint64_t mem_bytes, granule_bytes;
 	unsigned delay_us, launch_us;	/* of an operator, of a call */
 	int event_errors, capture;

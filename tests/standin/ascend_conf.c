@@ -199,6 +199,7 @@ read_number(const char *name, const char *value)
 		{ "rc", &sw.is_rc }, { "quirks", &sw.quirks },
 		{ "vmm", &sw.vmm }, { "stub", &sw.stub },
 		{ "nd", &sw.nd }, { "nz", &sw.nz },
+		{ "offsets", &sw.offsets },
 		{ "both", &sw.both },
 		{ "host-skew", (int *)&sw.host_skew },
 		{ "devices", (int *)&sw.ndevices },
@@ -276,7 +277,7 @@ read_switches(void)
 	sw.granule_bytes = 2 * MIB;
 	sw.host_skew = 16;
 	sw.event_errors = sw.capture = 1;
-	sw.nd = sw.nz = 1;
+	sw.nd = sw.nz = sw.offsets = 1;
 	sw.graph_bytes = 4 * KIB;
 	while ((word = strsep(&rest, ",")) != NULL) {
 		if (*word == '\0')

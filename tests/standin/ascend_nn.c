@@ -151,6 +151,10 @@ check_quantized(const struct op_args *a)
 		return ACLNN_ERR_PARAM_INVALID;
 	if (w->dtype == ACL_INT4 && (w->strides[1] == 1 ? n : k) % 2 != 0)
 		return ACLNN_ERR_PARAM_INVALID;
+	if (!a->t[3].is_null && (a->t[3].dtype != x->dtype ||
+	    !check_scale(&a->t[3], k, n, group) ||
+	    !ascend_switches()->offsets))
+		return ACLNN_ERR_PARAM_INVALID;
 	return check_scale(s, k, n, group) ? 0 : ACLNN_ERR_PARAM_INVALID;
 }
 

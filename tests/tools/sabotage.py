@@ -781,9 +781,16 @@ row("ascend: a conversion that ends the process takes the way along",
     "	if (t->w.format == ASCEND_HALF && t->nz != ACL_ND)",
     "	if (t->w.format == ASCEND_HALF && t->nz == ACL_NZ_KINDS)",
     "unit/ascend_product")
+row("ascend: offsets are those of another group", "worker/ascend/product.c",
+    "	at.offsets = weights + ascend_offsets_at(",
+    "	at.offsets = weights + ascend_scales_at(", "unit/ascend_product")
+row("ascend: an offset beyond a half is rounded to infinity",
+    "worker/ascend/groups.c", "#define MOST_OFFSET	60000.0f",
+    "#define MOST_OFFSET	1e30f", "unit/ascend_groups")
 row("ascend: groups that have a unit are rounded", "worker/ascend/groups.c",
     "		return half_to_float(q5_0[group].d);",
-    "		return 0;", "unit/ascend_groups")
+    "		return 0 * half_to_float(q5_0[group].d);",
+    "unit/ascend_groups")
 row("ascend: the half of a small group's scale is rounded down",
     "worker/ascend/groups.c", "(uint16_t)(h + 1) : h;", "h : h;",
     "unit/ascend_groups")
@@ -931,8 +938,8 @@ row("ascend: a row with NaN has any scale", "worker/ascend/rows.c",
     "unit/ascend_rows")
 row("ascend: integers replace each other on their way",
     "worker/ascend/rows.c",
-    "	    (uint64_t)r * w->k);\n	uint16_t *scales",
-    "	    (uint64_t)(r & 1) * w->k);\n	uint16_t *scales",
+    "	    (uint64_t)r * w->k);\n	const uint64_t at",
+    "	    (uint64_t)(r & 1) * w->k);\n	const uint64_t at",
     "unit/ascend_product")
 
 # --- Rockchip's runtime ---

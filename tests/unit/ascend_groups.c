@@ -240,6 +240,73 @@ error_of(uint32_t type)
 	return sum / power;
 }
 
+static uint16_t offsets[LONG / ACL_GROUP];
+
+/* The same with 4 bits and offsets. */
+static double
+error_with_offsets(uint32_t type)
+{
+	float scale = acl_row_scale(x, LONG, 0);
+	double sum = 0, power = 0, e;
+	uint32_t i;
+	int v;
+
+	acl_groups_offsets(int8, int8_scales, offsets, type, file, LONG,
+	    scale);
+	for (i = 0; i < LONG; i++) {
+		v = int8[i / 2] >> i % 2 * 4 & 15;
+		e = ((v < 8 ? v : v - 16) + (double)half_to_float(offsets[i /
+		    ACL_GROUP])) * half_to_float(int8_scales[i / ACL_GROUP]) *
+		    scale - x[i];
+		sum += e * e;
+		power += (double)x[i] * x[i];
+	}
+	return sum / power;
+}
+
+START_TEST(four_bits_with_offsets_are_the_numbers_of_the_file)
+{
+	static const uint32_t types[] = { QUANT_Q4_1, QUANT_Q4_K };
+	enum rows rows;
+	unsigned t, j;
+	double e;
+
+	for (t = 0; t < NITEMS(types); t++)
+		for (rows = 0; rows < NROWS; rows++)
+			for (j = 0; j < ROWS; j++) {
+				make_row_of(types[t], rows);
+				e = error_with_offsets(types[t]);
+				ck_assert_msg(e <= 1e-6, "type %u, rows %d: "
+				    "%g", types[t], rows, e);
+			}
+}
+END_TEST
+
+/* Groups whose offset is no half: all numbers equal, or nearly. */
+START_TEST(constant_groups_keep_their_number)
+{
+	struct block_q4_1 *b = (void *)file;
+	uint32_t i;
+
+	make_row_of(QUANT_Q4_1, NORMAL);
+	for (i = 0; i < LONG / ACL_GROUP; i++) {
+		b[i].d = float_to_half(i % 3 == 0 ? 0 : i % 3 == 1 ? 0x1p-20f :
+		    -0x1p-14f);
+		b[i].m = float_to_half(i % 2 == 0 ? 1.5f : -1.25f);
+	}
+	dequant[QUANT_Q4_1](x, file, LONG);
+	ck_assert_double_le(error_with_offsets(QUANT_Q4_1), 1e-6);
+	b[0].d = b[0].m = 0;
+	dequant[QUANT_Q4_1](x, file, LONG);
+	ck_assert_double_le(error_with_offsets(QUANT_Q4_1), 1e-6);
+	acl_groups_offsets(int8, int8_scales, offsets, QUANT_Q4_1, file, LONG,
+	    NAN);
+	for (i = 0; i < LONG; i++)
+		ck_assert(int8[i / 2] == 0 && offsets[i / ACL_GROUP] == 0 &&
+		    int8_scales[i / ACL_GROUP] == 0);
+}
+END_TEST
+
 /* The most of 400 rows each, rounded up.  No row has more than 5e-4: an error of half
  * a step for each of 32 numbers, all but one of which are small. */
 static const struct {
@@ -347,6 +414,8 @@ main(void)
 		every_type_that_becomes_integers_was_measured,
 		groups_far_below_their_row_keep_their_size,
 		integers_of_a_row_with_nan_are_zeros,
+		four_bits_with_offsets_are_the_numbers_of_the_file,
+		constant_groups_keep_their_number,
 	};
 
 	return t_main("ascend_groups", 60, tests, NITEMS(tests));

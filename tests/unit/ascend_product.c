@@ -189,8 +189,17 @@ make_block(void *ret, const float *v)
 {
 	struct block_q8_0 *q8 = ret;
 	struct block_q4_0 *q4 = ret;
+	struct block_q4_1 *q4_1 = ret;
 	unsigned i;
 
+	if (w.format == ASCEND_OFFSETS) {	/* 1 after 8 is taken off */
+		q4_1->d = float_to_half(0.125f);
+		q4_1->m = float_to_half(-0.875f);
+		for (i = 0; i < 16; i++)
+			q4_1->q[i] = (uint8_t)(((int)(v[i] * 8) + 7) |
+			    ((int)(v[i + 16] * 8) + 7) << 4);
+		return;
+	}
 	if (w.format == ASCEND_INT8) {
 		q8->d = float_to_half(0.125f);
 		for (i = 0; i < 32; i++)
@@ -220,12 +229,17 @@ put_row(uint8_t *there, uint32_t i)
 			    j)] = float_to_half(v[j]);
 		else if (j % 32 == 0)
 			make_block(row + j / 32 * (w.format == ASCEND_INT8 ?
-			    sizeof(struct block_q8_0) :
-			    sizeof(struct block_q4_0)), v + j);
+			    sizeof(struct block_q8_0) : w.format ==
+			    ASCEND_INT4 ? sizeof(struct block_q4_0) :
+			    sizeof(struct block_q4_1)), v + j);
 	if (w.format == ASCEND_INT8)
 		acl_groups_q8_0(quants, scales, row, w.k, 1);
 	else if (w.format == ASCEND_INT4)
 		acl_groups_q4_0(quants, scales, row, w.k, 1);
+	else if (w.format == ASCEND_OFFSETS)
+		acl_groups_offsets(quants, scales, (uint16_t *)(void *)(there +
+		    ascend_offsets_at(w.format, w.n, w.k)) + at /
+		    ASCEND_GROUP, QUANT_Q4_1, row, w.k, 1);
 	free(row);
 }
 
@@ -333,7 +347,8 @@ choose(enum acl_way way, int cut_k)
 	    ASCEND_ROWS } }, .form[ASCEND_INT8] = { ACL_WAY_GROUPS,
 	    ACL_FLOAT16, 3, 0, { 1, 8, ASCEND_ROWS } },
 	    .form[ASCEND_INT4] = { ACL_WAY_GROUPS, ACL_FLOAT16, 1, 0,
-	    { ASCEND_FEW_ROWS } }, .chip = { .has_memory = !s.machine.is_rc,
+	    { ASCEND_FEW_ROWS } }, .form[ASCEND_OFFSETS] = { ACL_WAY_GROUPS,
+	    ACL_FLOAT16, 3, 0, { 1, 8, ASCEND_ROWS } }, .chip = { .has_memory = !s.machine.is_rc,
 	    .cut_k = (uint32_t)cut_k } };
 	p = (struct acl_products){ .s = &s, .choice = &choice };
 }
@@ -381,6 +396,7 @@ multiply_columns(void)
 	check_shape(ASCEND_HALF, ACL_MOST_N + 40, 16);
 	check_shape(ASCEND_INT8, ACL_MOST_N + 40, 64);
 	check_shape(ASCEND_INT4, ACL_MOST_N + 40, 64);
+	check_shape(ASCEND_OFFSETS, ACL_MOST_N + 40, 64);
 	acl_products_close(&p);
 	end();
 }
@@ -436,7 +452,8 @@ multiply_nz(void)
 		choice.form[ASCEND_HALF].nz = (uint8_t)nz;
 		check_put(33, 48);
 		check_put(130, ASCEND_SEGMENT + 32);
-		check_put(ACL_MOST_N + 40, 16);
+		if (way == ACL_WAY_MM)
+			check_put(ACL_MOST_N + 40, 32);
 		acl_products_close(&p);
 	}
 	end();
@@ -519,6 +536,8 @@ START_TEST(integers_are_multiplied_in_groups)
 	ck_assert_int_eq(ascend_format(1, QUANT_Q4_0, 64), ASCEND_INT8);
 	ck_assert_int_eq(ascend_format(0, QUANT_Q8_0, 64), ASCEND_HALF);
 	ck_assert_int_eq(ascend_format(2, QUANT_Q4_K, 256), ASCEND_INT8);
+	ck_assert_int_eq(ascend_format(3, QUANT_Q4_K, 256), ASCEND_OFFSETS);
+	ck_assert_int_eq(ascend_format(3, QUANT_Q5_K, 256), ASCEND_INT8);
 	ck_assert_int_eq(ascend_format(2, QUANT_F16, 256), ASCEND_HALF);
 }
 END_TEST
@@ -849,7 +868,7 @@ check_choice(void)
 START_TEST(the_first_way_that_is_right_is_chosen)
 {
 	const char *groups_reason_ = NULL;
-	unsigned groups_ = 2;
+	unsigned groups_ = 3;
 
 	CHOOSES("", ACL_WAY_MM, 3, 0, ACL_FLOAT, NULL);
 	CHOOSES("soc=310B", ACL_WAY_MM, 3, 1, ACL_FLOAT, NULL);
@@ -861,6 +880,9 @@ START_TEST(the_first_way_that_is_right_is_chosen)
 	CHOOSES("late=Mm:507018+Matmul:507015", ACL_WAY_BATCH_MATMUL, 3, 0,
 	    ACL_FLOAT, "507018");
 	CHOOSES("wrong=Mm", ACL_WAY_MATMUL, 3, 0, ACL_FLOAT, "instead of");
+	groups_ = 2;
+	groups_reason_ = "161002";
+	CHOOSES("offsets=0", ACL_WAY_MM, 3, 0, ACL_FLOAT, NULL);
 	groups_ = 0;
 	groups_reason_ = "WeightQuantBatchMatmulV2";
 	CHOOSES("zero=Mm+Matmul+BatchMatMul+WeightQuantBatchMatmulV2",
@@ -893,7 +915,7 @@ END_TEST
 START_TEST(fractal_nz_is_chosen_where_nothing_else_is_right)
 {
 	const char *groups_reason_ = NULL;
-	unsigned groups_ = 2;
+	unsigned groups_ = 3;
 
 	want.nz = ACL_NZ_BY_LIBRARY;
 	CHOOSES(NZ_ONLY, ACL_WAY_MM, 3, 0, ACL_FLOAT, "561103");
@@ -1078,7 +1100,7 @@ END_TEST
 START_TEST(rows_that_depend_on_others_go_in_blocks)
 {
 	const char *groups_reason_ = "depends on other rows";
-	unsigned groups_ = 2;
+	unsigned groups_ = 3;
 
 	CHOOSES("company=rows", ACL_WAY_MM, 1, 0, ACL_FLOAT,
 	    "depends on other rows");

@@ -205,10 +205,11 @@ ascend_explain(struct device *d, const struct program *p, const struct op *op,
     char ret[REASON_LEN], struct err *reterr)
 {
 	static const char *const formats[ASCEND_FORMATS] = {
-		"16-bit floats", "8-bit integers", "4-bit integers"
+		"16-bit floats", "8-bit integers", "4-bit integers",
+		"4-bit integers with offsets"
 	};
 	static const uint32_t types[ASCEND_FORMATS] = {
-		QUANT_F16, QUANT_Q8_0, QUANT_Q4_0
+		QUANT_F16, QUANT_Q8_0, QUANT_Q4_0, QUANT_Q4_1
 	};
 	const char *why = acl_host_reason(d, p, op);
 	const struct quant_info *from;

@@ -153,3 +153,70 @@ acl_groups_q4_0(uint8_t *quants, uint16_t *scales, const void *src, uint32_t k,
 		    0x88));
 	}
 }
+
+/* --- 4 bits with an offset --- */
+
+/* Numbers of a group: step * q + least, q in 0 to 15. */
+struct steps {
+	float step, least;
+	uint8_t q[ACL_GROUP];
+};
+
+static void
+steps_of_q4_1(const void *src, uint32_t group, struct steps *ret)
+{
+	const struct block_q4_1 *b = (const struct block_q4_1 *)src + group;
+	uint32_t i;
+
+	ret->step = half_to_float(b->d);
+	ret->least = half_to_float(b->m);
+	for (i = 0; i < ACL_GROUP; i++)
+		ret->q[i] = b->q[i % 16] >> 4 * (i / 16) & 15;
+}
+
+static void
+steps_of_q4_k(const void *src, uint32_t group, struct steps *ret)
+{
+	const uint32_t g = group % 8;
+	const struct block_q4_k *b = (const struct block_q4_k *)src + group / 8;
+	uint8_t scale[8], min[8];
+	uint32_t i;
+
+	q4_k_scales(b->scale, scale, min);
+	ret->step = half_to_float(b->d) * scale[g];
+	ret->least = -half_to_float(b->dmin) * min[g];
+	for (i = 0; i < ACL_GROUP; i++)
+		ret->q[i] = b->q[g / 2][i] >> 4 * (g % 2) & 15;
+}
+
+/* An offset beyond this is no half, and its group nearly a constant. */
+#define MOST_OFFSET	60000.0f
+
+void
+acl_groups_offsets(uint8_t *quants, uint16_t *scales, uint16_t *offsets,
+    uint32_t type, const void *src, uint32_t k, float scale)
+{
+	uint32_t i, j, n = k / ACL_GROUP;
+	struct steps s;
+	float offset;
+
+	memset(quants, 0, k / 2);
+	memset(scales, 0, n * sizeof(*scales));
+	memset(offsets, 0, n * sizeof(*offsets));
+	for (i = 0; i < n && !isnan(scale); i++, quants += ACL_GROUP / 2) {
+		if (type == QUANT_Q4_K)
+			steps_of_q4_k(src, i, &s);
+		else
+			steps_of_q4_1(src, i, &s);
+		offset = 8 + s.least / s.step;
+		if (!(fabsf(offset) <= MOST_OFFSET)) {
+			scales[i] = float_to_half(s.least / scale);
+			offsets[i] = float_to_half(1);
+			continue;
+		}
+		scales[i] = float_to_half(s.step / scale);
+		offsets[i] = float_to_half(offset);
+		for (j = 0; j < ACL_GROUP; j++)
+			quants[j / 2] |= (uint8_t)((s.q[j] ^ 8) << j % 2 * 4);
+	}
+}

@@ -22,4 +22,9 @@ void acl_groups_q4_0(uint8_t *quants, uint16_t *scales, const void *src,
 void acl_groups_int8(uint8_t *quants, uint16_t *scales, uint32_t type,
     const void *src, const float *x, uint32_t k, float scale);
 
+/* The same for a row of type Q4_1 or Q4_K, as integers of 4 bits, to which the
+ * offset of their group is added before its scale is applied. */
+void acl_groups_offsets(uint8_t *quants, uint16_t *scales, uint16_t *offsets,
+    uint32_t type, const void *src, uint32_t k, float scale);
+
 #endif

@@ -160,10 +160,13 @@ tell_products(const struct acl_choice *c, const char *groups_reason,
 		probe_add(ret, "integer weights", 0, "all weights become "
 		    "16-bit floats: %.55s", groups_reason);
 	else
-		probe_add(ret, "integer weights", 1, "%s: 8 bits%s%s%.55s",
+		probe_add(ret, "integer weights", 1, "%s: 8 bits%s%s%s%.55s",
 		    acl_way_name(ACL_WAY_GROUPS), c->chip.groups >=
-		    ASCEND_INT4 ? ", Q4_0 4 bits" : "", groups_reason[0] !=
-		    '\0' ? "; not 4 bits: " : "", groups_reason);
+		    ASCEND_INT4 ? ", Q4_0 4 bits" : "", c->chip.groups >=
+		    ASCEND_OFFSETS ? ", Q4_1 and Q4_K 4 bits" : "",
+		    groups_reason[0] == '\0' ? "" : c->chip.groups >=
+		    ASCEND_INT4 ? "; no offsets: " : "; not 4 bits: ",
+		    groups_reason);
 }
 
 /* List the operators that are no products: those that are right, then the others with

@@ -19,7 +19,7 @@ struct acl_call {
 	enum ascend_format format;
 	uint32_t n, k, rows;
 	struct acl_tensor *a, *w, *c;
-	struct acl_tensor *scales;	/* of integers */
+	struct acl_tensor *scales, *offsets;	/* of integers */
 	struct acl_int_array *one, *zero;	/* of a convolution */
 	struct acl_executor *ex;	/* NULL: phase one before each run */
 	struct acl_classic *classic;	/* instead of all these */
@@ -224,8 +224,8 @@ phase_one(const struct acl_products *p, struct acl_call *c,
 		return l->BatchMatMul(c->a, c->w, c->c, ACL_CUBE_KEEP_DTYPE,
 		    &c->ws_bytes, ex);
 	case ACL_WAY_GROUPS:
-		return l->WeightQuantBatchMatmulV2(c->a, c->w, c->scales, NULL,
-		    NULL, NULL, NULL, ASCEND_GROUP, c->c, &c->ws_bytes, ex);
+		return l->WeightQuantBatchMatmulV2(c->a, c->w, c->scales,
+		    c->offsets, NULL, NULL, NULL, ASCEND_GROUP, c->c, &c->ws_bytes, ex);
 	default:
 		return convolve(l, c, &c->ws_bytes, ex);
 	}
@@ -256,18 +256,20 @@ destroy_tensors(const struct acl_lib *l, struct acl_call *c)
 		l->aclDestroyTensor(c->c);
 	if (c->scales != NULL)
 		l->aclDestroyTensor(c->scales);
-	c->a = c->w = c->c = c->scales = NULL;
+	if (c->offsets != NULL)
+		l->aclDestroyTensor(c->offsets);
+	c->a = c->w = c->c = c->scales = c->offsets = NULL;
 }
 
 /* Addresses of a call's data on the device. */
-struct addresses { void *a, *w, *scales, *c; };
+struct addresses { void *a, *w, *scales, *offsets, *c; };
 
 static int
 create_tensors(const struct acl_products *p, struct acl_call *c,
     const struct addresses *at, struct err *reterr)
 {
 	static const int dtypes[ASCEND_FORMATS] = { ACL_FLOAT16, ACL_INT8,
-	    ACL_INT4 };
+	    ACL_INT4, ACL_INT4 };
 	const struct acl_form *f = form_of(p, c->format);
 	const enum acl_way way = (enum acl_way)f->way;
 
@@ -278,8 +280,12 @@ create_tensors(const struct acl_products *p, struct acl_call *c,
 	if (c->format != ASCEND_HALF)
 		c->scales = new_tensor(p, way, ACL_FLOAT16, c->n, c->k /
 		    ASCEND_GROUP, 1, at->scales);
+	if (c->format == ASCEND_OFFSETS)
+		c->offsets = new_tensor(p, way, ACL_FLOAT16, c->n, c->k /
+		    ASCEND_GROUP, 1, at->offsets);
 	return c->a != NULL && c->w != NULL && c->c != NULL &&
-	    (c->format == ASCEND_HALF || c->scales != NULL) ? 0 :
+	    (c->format == ASCEND_HALF || c->scales != NULL) &&
+	    (c->format != ASCEND_OFFSETS || c->offsets != NULL) ? 0 :
 	    acl_failed_null(p->s->src.lib, p->s->src.session,
 	    "aclCreateTensor", reterr);
 }
@@ -570,7 +576,9 @@ bind(const struct acl_products *p, struct acl_call *c,
 	    ACL_SUCCESS || (rc = l->aclSetInputTensorAddr(*ret, 1, c->w,
 	    at->w)) != ACL_SUCCESS || (c->scales != NULL &&
 	    (rc = l->aclSetInputTensorAddr(*ret, 2, c->scales, at->scales)) !=
-	    ACL_SUCCESS))
+	    ACL_SUCCESS) || (c->offsets != NULL &&
+	    (rc = l->aclSetInputTensorAddr(*ret, 3, c->offsets,
+	    at->offsets)) != ACL_SUCCESS))
 		return acl_failed(l, p->s->src.session,
 		    "aclSetInputTensorAddr", rc, reterr);
 	rc = l->aclSetOutputTensorAddr(*ret, 0, c->c, at->c);
@@ -599,6 +607,8 @@ start_call(struct acl_products *p, const struct acl_matrix *w, uint32_t rows,
 	at.a = (uint16_t *)p->device_a + acl_a_index(p, w->k, rows, r0, k0);
 	at.w = weights + ascend_format_bytes(w->format, i);
 	at.scales = weights + ascend_scales_at(w->format, w->n, w->k) + i /
+	    ASCEND_GROUP * sizeof(uint16_t);
+	at.offsets = weights + ascend_offsets_at(w->format, w->n, w->k) + i /
 	    ASCEND_GROUP * sizeof(uint16_t);
 	at.c = (char *)p->device_c + c_from + c_at(p, w, class, n0, k0);
 	if (c->classic != NULL)

@@ -173,11 +173,17 @@ put_weight_row(const struct acl_products *p, uint32_t k, uint32_t m,
 	return scale;
 }
 
-/* Half of A has the integers, the other their scales. */
+/* Half of A has the integers, a quarter their scales, one the offsets. */
 static uint16_t *
 group_scales(const struct acl_products *p)
 {
 	return p->a + p->a_bytes / 2 / sizeof(*p->a);
+}
+
+static uint16_t *
+group_offsets(const struct acl_products *p)
+{
+	return p->a + p->a_bytes / 4 * 3 / sizeof(*p->a);
 }
 
 static float
@@ -187,10 +193,13 @@ put_groups(const struct acl_products *p, const struct acl_matrix *w,
 	const float scale = acl_row_scale(row, w->k, 0);
 	uint8_t *quants = (uint8_t *)p->a + ascend_format_bytes(w->format,
 	    (uint64_t)r * w->k);
-	uint16_t *scales = group_scales(p) + (uint64_t)r * (w->k /
-	    ASCEND_GROUP);
+	const uint64_t at = (uint64_t)r * (w->k / ASCEND_GROUP);
+	uint16_t *scales = group_scales(p) + at;
 
-	if (type == QUANT_Q8_0)
+	if (w->format == ASCEND_OFFSETS)
+		acl_groups_offsets(quants, scales, group_offsets(p) + at, type,
+		    src, w->k, scale);
+	else if (type == QUANT_Q8_0)
 		acl_groups_q8_0(quants, scales, src, w->k, scale);
 	else if (w->format == ASCEND_INT8)
 		acl_groups_int8(quants, scales, type, src, row, w->k, scale);
@@ -207,9 +216,15 @@ send_groups(const struct acl_products *p, const struct acl_matrix *w,
 	int rc = send(p, w, ascend_format_bytes(w->format, at), p->a,
 	    ascend_format_bytes(w->format, n), reterr);
 
-	return rc < 0 ? rc : send(p, w, ascend_scales_at(w->format, w->n,
-	    w->k) + at / ASCEND_GROUP * sizeof(uint16_t), group_scales(p), n /
-	    ASCEND_GROUP * sizeof(uint16_t), reterr);
+	if (rc == 0)
+		rc = send(p, w, ascend_scales_at(w->format, w->n, w->k) + at /
+		    ASCEND_GROUP * sizeof(uint16_t), group_scales(p), n /
+		    ASCEND_GROUP * sizeof(uint16_t), reterr);
+	if (rc == 0 && w->format == ASCEND_OFFSETS)
+		rc = send(p, w, ascend_offsets_at(w->format, w->n, w->k) + at /
+		    ASCEND_GROUP * sizeof(uint16_t), group_offsets(p), n /
+		    ASCEND_GROUP * sizeof(uint16_t), reterr);
+	return rc;
 }
 
 static float

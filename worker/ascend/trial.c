@@ -159,14 +159,22 @@ static float
 put_integer(struct trial *t, uint32_t i, uint32_t j, int v, uint16_t scale)
 {
 	const uint64_t at = (uint64_t)i * t->w.k + j;
+	/* A multiple of 1/2, another one for each group. */
+	const uint16_t offset = float_to_half((float)((i + j / ASCEND_GROUP) %
+	    8) / 2);
 
 	if (t->w.format == ASCEND_INT8)
 		t->bytes[at] = (uint8_t)v;
 	else
 		t->bytes[at / 2] |= (uint8_t)((v & 15) << at % 2 * 4);
+	if (t->w.format == ASCEND_OFFSETS)
+		memcpy(t->bytes + ascend_offsets_at(t->w.format, t->w.n,
+		    t->w.k) + at / ASCEND_GROUP * sizeof(offset), &offset,
+		    sizeof(offset));
 	memcpy(t->bytes + ascend_scales_at(t->w.format, t->w.n, t->w.k) + at /
 	    ASCEND_GROUP * sizeof(scale), &scale, sizeof(scale));
-	return (float)v * half_to_float(scale);
+	return ((float)v + (t->w.format == ASCEND_OFFSETS ?
+	    half_to_float(offset) : 0)) * half_to_float(scale);
 }
 
 static int
@@ -410,12 +418,15 @@ try_forms(struct trial *t, enum acl_way way, char reason[ACL_REASON])
 }
 
 /* A way's number in the notes.  Integers of 4 bits have one of their own: those of
- * 8 bits may work where they do not.  So has FRACTAL_NZ, at the end. */
+ * 8 bits may work where they do not.  So have FRACTAL_NZ and offsets, at the
+ * end. */
 static unsigned
 note_of(struct trial *t, enum acl_way way)
 {
 	if (t->w.format == ASCEND_HALF && t->nz != ACL_ND)
 		return (unsigned)ACL_NOTED - (unsigned)t->nz;
+	if (t->w.format == ASCEND_OFFSETS)
+		return (unsigned)ACL_NOTED - (unsigned)ACL_NZ_KINDS;
 	return t->w.format == ASCEND_INT4 ? (unsigned)ACL_NWAYS :
 	    (unsigned)way;
 }
@@ -469,7 +480,7 @@ try_halves(struct trial *t, char reason[ACL_REASON])
 	return rc;
 }
 
-/* Try integers of 8 bits, then of 4 bits too.  0 or -EAGAIN. */
+/* Try integers of 8 bits, then of 4 bits too, then with offsets.  0 or -EAGAIN. */
 static int
 try_groups(struct trial *t, char reason[ACL_REASON])
 {
@@ -564,7 +575,7 @@ acl_choose(struct acl_session *s, struct acl_notes *notes,
 	int rc;
 
 	_Static_assert(FIRST_FN_NOTE + (int)ACL_FNS <=
-	    (int)ACL_NOTED - (int)ACL_NZ_KINDS + 1, "notes");
+	    (int)ACL_NOTED - (int)ACL_NZ_KINDS, "notes");
 	groups_reason[0] = '\0';
 	if (t == NULL) {
 		strlcpy(ret->reason, "no memory for a trial",
