@@ -80,7 +80,7 @@ enum acl_step_kind {
 struct acl_step {
 	enum acl_step_kind kind;
 	uint32_t at;			/* operation of the program */
-	uint32_t host;			/* HOST, NORM: its span there */
+	uint32_t host;			/* HOST: its span there */
 	const struct acl_norm *norm;	/* NORM; ROWS: NULL, or the norm of
 					 * this span that made them */
 	const struct acl_gate *gate;	/* SWIGLU; PRODUCT: NULL, or one of the

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <bsd/string.h>
 
+#include "config/log.h"
 #include "ascend.h"
 #include "rows.h"
 
@@ -277,8 +278,11 @@ upload(struct device *d, struct acl_norm *m, const float *w,
 	int rc;
 
 	m->scale = scale_for(d, m, w);
-	if (isnan(m->scale))
+	if (isnan(m->scale)) {
+		log_info("a norm of %u numbers runs on the CPU because: 16-bit "
+		    "floats have not the range of its weights", m->cols);
 		return 0;
+	}
 	for (i = 0; i < m->cols; i++)
 		there[i] = w[i] / m->scale;
 	rc = src->lib->aclrtMemcpy(m->w, nbytes, there, nbytes,

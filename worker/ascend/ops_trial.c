@@ -108,10 +108,26 @@ number(uint32_t *state)
 	return (float)(*state >> 8) / (1 << 23) - 1;
 }
 
+/* Numbers at which exp() overflows; the ends of 16-bit floats. */
+static const float hard[][8] = {
+	{ 20, -20, 90, -90, 1e4f, -1e4f, 0, -0.0f },
+	{ 6e4f, -6e4f, 0x1p-14f, -0x1.8p-15f, 0x1p-24f, -0x1p-20f, 0, -0.0f }
+};
+enum { HARD_ROW = 13 };
+
+/* The hard numbers for an operator, or NULL. */
+static const float *
+hard_for(enum acl_fn fn)
+{
+	return fn == ACL_FN_SWIGLU || fn == ACL_FN_SILU ? hard[0] :
+	    fn == ACL_FN_TO_HALF || fn == ACL_FN_TO_FLOAT ? hard[1] : NULL;
+}
+
 /* Rows of different sizes, one of them zeros; a vector and angles are small. */
 static void
 make_inputs(struct trial *t)
 {
+	const float *h = hard_for(t->fn);
 	const uint64_t n = 2 * (uint64_t)t->cols;
 	uint32_t state = 7, r, i, k;
 
@@ -121,6 +137,8 @@ make_inputs(struct trial *t)
 				t->in[k][r * n + i] = number(&state) * (k > 0 ?
 				    1 : r == 5 ? 0 : ldexpf(1, (int)(r % 9) -
 				    4));
+	for (i = 0; h != NULL && i < n; i++)
+		t->in[0][HARD_ROW * n + i] = h[i % NITEMS(hard[0])];
 }
 
 static double

@@ -106,11 +106,12 @@ has_rows(const struct op *filled, const struct op *op)
 	return 1;
 }
 
-/* What was taken of a span. */
+/* How far the operations of a span are in its steps. */
 struct taking {
 	const struct span *s;
 	const struct device_buf *kv, *compute;
-	uint32_t first;			/* of the host's operations to come */
+	uint32_t first;			/* the host's operations from here on are
+					 * in no step yet */
 	const struct op *filled;	/* A: see has_rows() */
 };
 
@@ -142,13 +143,11 @@ add_rows(struct device *d, struct taking *x, uint32_t i,
 	x->filled = op;
 }
 
-/* A norm of the processor, which its host can do as well. */
 static int
 add_norm(struct device *d, struct taking *x, uint32_t i,
     const struct acl_norm *norm, struct err *reterr)
 {
 	const struct op *end = acl_norm_end(d->p, &d->p->op[i]);
-	const struct span s = { i, i + 1, 0 };
 	struct acl_step *step;
 	int rc;
 
@@ -158,8 +157,7 @@ add_norm(struct device *d, struct taking *x, uint32_t i,
 	step = add_step(d, ACL_STEP_NORM, i);
 	step->norm = norm;
 	step->is_back = end >= d->p->op + x->s->end;
-	return device_cpu.prepare(d->host, d->p, &s, x->kv, x->compute,
-	    &step->host, reterr);
+	return 0;
 }
 
 /* SwiGLU with its products, if all from the norm on is in this span, and has a range.
@@ -194,12 +192,14 @@ take_op(struct device *d, struct taking *x, uint32_t i, struct err *reterr)
 
 	if (op->kind == OP_QUANTIZE)
 		w = find_user(d, op);
-	if (norm != NULL)
+	if (norm != NULL && acl_norm_is_there(norm))
 		return add_norm(d, x, i, norm, reterr);
 	if (gate != NULL && (rc = add_gate(d, x, i, gate, reterr)) != 0)
 		return MIN(rc, 0);
 	if (d->conf.strict && w == NULL)
-		return refuse_strict(d, op, why != NULL ? why : "", reterr);
+		return refuse_strict(d, op, why != NULL ? why :
+		    "its weights have not the range that it needs there",
+		    reterr);
 	d->host_ops += w == NULL;
 	if (w == NULL)
 		return 0;
@@ -309,7 +309,7 @@ put_floats(void *arg, unsigned thread)
 			memset(to + r * cols, 0, cols * sizeof(*to));
 }
 
-/* And those that came back. */
+/* The rows of a norm that came back. */
 static void
 get_floats(void *arg, unsigned thread)
 {
@@ -491,17 +491,17 @@ static int
 run_norm(struct device *d, const struct acl_step *s, const struct batch *b,
     uint32_t n, uint64_t deadline_ns, struct err *reterr)
 {
+	const uint64_t most_ns = UINT64_C(3000000000) * ACL_OPERATOR_S;
 	struct share x = { .d = d, .step = s, .b = b, .nrows = n };
 	struct err e = { 0 };
 	int rc;
 
-	if (!acl_norm_is_there(s->norm))
-		return device_cpu.run(d->host, s->host, d->batch, reterr);
 	d->rows = acl_products_fill(&d->products, n);
 	d->conf.par->run(d->conf.par, put_floats, &x);
 	rc = acl_norm_start(d, s->norm, d->rows, &e);
 	if (rc == 0 && s->is_back && (rc = acl_norm_back(d, s->norm, n,
-	    &e)) == 0 && (rc = acl_session_wait(&d->s, deadline_ns, &e)) == 0)
+	    &e)) == 0 && (rc = acl_session_wait(&d->s, MIN(deadline_ns,
+	    event_now_ns() + most_ns), &e)) == 0)
 		d->conf.par->run(d->conf.par, get_floats, &x);
 	d->calls++;
 	return rc == 0 ? 0 : err_set(reterr, ERR_RUN, rc == -ETIMEDOUT ? -EIO :
