@@ -41,7 +41,7 @@
 #include "layout.h"
 #include "mem.h"
 
-#define WIRE_VERSION	12u
+#define WIRE_VERSION	13u
 
 enum wire_type {
 	WIRE_START = 1, WIRE_MODEL, WIRE_EXTENTS, WIRE_FILE, WIRE_RINGS,
@@ -208,6 +208,7 @@ struct wire_traits {
 	uint32_t ascend_has_memory, ascend_cut_k, ascend_has_slots;
 	uint32_t ascend_workspace_percent;
 	uint64_t ascend_granule_bytes, ascend_workspace_bytes;
+	uint64_t ascend_graph_bytes;
 };
 
 /* WIRE_PROBE: nothing, or the struct device_verdict of an earlier probe.  fds:

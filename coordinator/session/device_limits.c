@@ -105,7 +105,9 @@ store_traits(const struct session_conf *sc, const struct chan_msg *m,
 	    wt.npu_segment % NPU_ALIGN != 0 ||
 	    wt.npu_context_bytes > MAX_OPEN_BYTES)) ||
 	    (layout_is_ascend(wt.choice.layout) && (wt.ascend_has_memory > 1 ||
-	    wt.ascend_fns > ASCEND_FN_ALL || wt.ascend_cut_k > 1 || wt.ascend_has_slots > 1 ||
+	    wt.ascend_fns > ASCEND_FN_ALL || wt.ascend_cut_k > 1 ||
+	    wt.ascend_has_slots > 1 ||
+	    wt.ascend_graph_bytes > ASCEND_GRAPHS_BYTES ||
 	    wt.ascend_granule_bytes > MAX_OPEN_BYTES ||
 	    (wt.ascend_granule_bytes & (wt.ascend_granule_bytes - 1)) != 0 ||
 	    wt.ascend_workspace_percent > ASCEND_MOST_PERCENT ||
@@ -128,7 +130,7 @@ store_traits(const struct session_conf *sc, const struct chan_msg *m,
 	    .groups = layout_is_ascend(wt.choice.layout) ?
 	    (uint16_t)(wt.choice.layout - LAYOUT_ASCEND) : 0,
 	    .workspace_bytes = wt.ascend_workspace_bytes,
-	    .fns = wt.ascend_fns };
+	    .fns = wt.ascend_fns, .graph_bytes = wt.ascend_graph_bytes };
 	return 0;
 }
 

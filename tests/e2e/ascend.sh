@@ -327,6 +327,11 @@ for switch in capture=0 graph-stale=1 graph-bytes=100000000; do
 	check "$switch: explain has the reason" stdout_has \
 	    'not captured: (failed with 207000|a replay|a graph needs)'
 done
+on 910B $FLOATS graph-bytes=1000000
+check_success "graphs of 1 MB: plan" plan -m "$MODEL" -s ascend --json
+cap=$(($("$PYTHON" -c "import json, sys
+print(json.load(sys.stdin)['sessions'][0]['planned'])" <"$OUT") / 1048576 + 1))
+check_same "graphs of 1 MB: the plan is enough" -s ascend,cap=${cap}MiB
 # The probe has 4 captures; from the session's third on there are no more.
 on 910B $FLOATS fail=aclmdlRICaptureEnd:507903@7
 check_same "a capture that fails" -s ascend

@@ -889,6 +889,12 @@ row("ascend: workspace is that of small matrices", "worker/ascend/trial.c",
     "	return (uint32_t)MIN(most, (uint64_t)ASCEND_MOST_PERCENT);",
     "	return (uint32_t)MIN(most, (uint64_t)1);",
     "unit/ascend_product")
+row("ascend: the plan knows of no graphs", "worker/stage/probe.c",
+    "wt.ascend_graph_bytes = p.ascend.graph_bytes;",
+    "wt.ascend_graph_bytes = 0;", "e2e/ascend.sh")
+row("ascend: graphs of a file where nothing is captured",
+    "worker/ascend/verdict.c", "if (got->chip.graph_bytes > 0 && (",
+    "if (0 && (", "unit/ascend_verdict")
 row("ascend: the choice of the probe stays there",
     "coordinator/session/handshake.c",
     "ws.choice = ps->limits->choice;", "(void)ps;", "e2e/ascend.sh")

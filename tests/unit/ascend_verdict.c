@@ -49,7 +49,7 @@ take(const struct acl_choice *c, struct acl_choice *ret)
 
 	acl_verdict_fill(c, "another", key, &v);
 	why[0] = '\0';
-	return acl_verdict_take(&v, key, s.src.lib, ret, groups_reason, why,
+	return acl_verdict_take(&v, key, &s, ret, groups_reason, why,
 	    sizeof(why));
 }
 
@@ -161,7 +161,7 @@ take_noise(void)
 			noisy.of_device[t_rand_below(sizeof(v.of_device))] =
 			    (uint8_t)t_rand();
 		memset(&got, 0, sizeof(got));
-		if (!acl_verdict_take(&noisy, key, s.src.lib, &got,
+		if (!acl_verdict_take(&noisy, key, &s, &got,
 		    groups_reason, why, sizeof(why)))
 			continue;
 		ck_assert_uint_lt(got.chip.groups, ASCEND_FORMATS);
@@ -204,19 +204,38 @@ refuse_others(void)
 		at = strstr(v.key, lines[i]);
 		ck_assert_msg(at != NULL, "%s in %s", lines[i], key);
 		at[strlen(lines[i])] ^= 1;
-		ck_assert_int_eq(acl_verdict_take(&v, key, s.src.lib, &got,
+		ck_assert_int_eq(acl_verdict_take(&v, key, &s, &got,
 		    groups_reason, why, sizeof(why)), 0);
 		HAS(why, lines[i]);
 	}
 	acl_verdict_fill(&c, "", "", &v);
-	ck_assert_int_eq(acl_verdict_take(&v, key, s.src.lib, &got,
+	ck_assert_int_eq(acl_verdict_take(&v, key, &s, &got,
 	    groups_reason, why, sizeof(why)), 0);
 	acl_verdict_fill(&c, "", key, &v);
 	strlcat(v.key, "x=y\n", sizeof(v.key));
-	ck_assert_int_eq(acl_verdict_take(&v, key, s.src.lib, &got,
+	ck_assert_int_eq(acl_verdict_take(&v, key, &s, &got,
 	    groups_reason, why, sizeof(why)), 0);
 	acl_session_close(&s);
 }
+
+/* A board captures nothing, whatever a file says. */
+static void
+refuse_graphs(void)
+{
+	struct acl_choice c = some_choice(), got = { 0 };
+
+	begin();
+	c.chip.graph_bytes = 4096;
+	ck_assert_int_eq(take(&c, &got), 0);
+	HAS(why, "nothing is captured here");
+	acl_session_close(&s);
+}
+
+START_TEST(graphs_of_a_board_are_refused)
+{
+	as_run_bare("soc=310B", AS_OLD, refuse_graphs);
+}
+END_TEST
 
 START_TEST(a_verdict_of_another_machine_is_refused)
 {
@@ -287,6 +306,7 @@ main(void)
 		an_operator_that_is_gone_is_not_taken,
 		a_verdict_out_of_bounds_is_refused,
 		noise_stays_in_bounds,
+		graphs_of_a_board_are_refused,
 		a_verdict_of_another_machine_is_refused,
 		the_key_follows_driver_and_operators,
 		a_key_that_is_too_long_is_none,

@@ -200,6 +200,19 @@ ascend_upload(struct device *d, const struct weights *ws,
 
 /* --- spans --- */
 
+/* Does SwiGLU on the processor start this product, which is not captured then? */
+static int
+is_for_swiglu(struct device *d, const struct program *p, const struct op *op)
+{
+	const struct op *o;
+
+	for (o = op + 1; o <= op + 2 && o < p->op + p->nops; o++)
+		if (o->kind == OP_SWIGLU && !o->experts && (o->in[0] == op->out ||
+		    o->in[1] == op->out))
+			return acl_swiglu_reason(d, p, o) == NULL;
+	return 0;
+}
+
 static int
 ascend_explain(struct device *d, const struct program *p, const struct op *op,
     char ret[REASON_LEN], struct err *reterr)
@@ -234,8 +247,13 @@ ascend_explain(struct device *d, const struct program *p, const struct op *op,
 		    d->choice.form[f].nz != ACL_ND ? " in FRACTAL_NZ" : "",
 		    from != NULL ? ", made from " : "", from != NULL ? from->name :
 		    "");
-		if (d->choice.chip.graph_bytes > 0)
-			strlcat(ret, ", captured", REASON_LEN);
+		if (is_for_swiglu(d, p, op))
+			strlcat(ret, ", for SwiGLU", REASON_LEN);
+		else if (d->choice.chip.graph_bytes > 0)
+			strlcat(ret, acl_way_has_graphs((enum acl_way)
+			    d->choice.form[f].way) ? ", captured" :
+			    ", not captured: its way has no graphs",
+			    REASON_LEN);
 		else if (!d->s.machine.is_rc) {
 			strlcat(ret, ", not captured: ", REASON_LEN);
 			strlcat(ret, acl_graph_text(d->choice.graph_why, text),

@@ -220,7 +220,7 @@ find_ways(struct acl_session *s, const struct device_verdict *known,
 
 	acl_verdict_key(s, root_folder(), key);
 	if (known != NULL && key[0] != '\0' && acl_verdict_take(known, key,
-	    s->src.lib, c, groups_reason, ret->verdict_why,
+	    s, c, groups_reason, ret->verdict_why,
 	    sizeof(ret->verdict_why))) {
 		ret->verdict = *known;
 		ret->verdict_is_kept = 1;

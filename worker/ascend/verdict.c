@@ -151,7 +151,8 @@ acl_choice_is_sound(const struct acl_choice *c)
 	unsigned f;
 
 	if (c->magic != ACL_CHOICE || c->strategy >= ACL_STRATEGIES ||
-	    c->chip.groups >= ASCEND_FORMATS || c->chip.cut_k > 1 || c->chip.fns > ASCEND_FN_ALL ||
+	    c->chip.groups >= ASCEND_FORMATS || c->chip.cut_k > 1 ||
+	    c->chip.fns > ASCEND_FN_ALL ||
 	    c->chip.workspace_bytes > MOST_WORKSPACE ||
 	    c->chip.workspace_percent > ASCEND_MOST_PERCENT ||
 	    c->chip.graph_bytes > ASCEND_GRAPHS_BYTES)
@@ -175,10 +176,11 @@ text_ends(const char text[ACL_REASON])
 
 int
 acl_verdict_take(const struct device_verdict *v, const char *key,
-    const struct acl_lib *lib, struct acl_choice *c,
+    const struct acl_session *s, struct acl_choice *c,
     char groups_reason[ACL_REASON], char *why, size_t len)
 {
 	struct tried t;
+	const struct acl_lib *lib = s->src.lib;
 	struct acl_choice *got = &t.c;
 	unsigned f;
 
@@ -214,6 +216,11 @@ acl_verdict_take(const struct device_verdict *v, const char *key,
 			    acl_way_name((enum acl_way)got->form[f].way));
 			return 0;
 		}
+	if (got->chip.graph_bytes > 0 && (s->machine.is_rc ||
+	    !acl_has_capture(lib, &s->machine))) {
+		strlcpy(why, "nothing is captured here", len);
+		return 0;
+	}
 	*c = *got;
 	memcpy(groups_reason, t.groups_reason, sizeof(t.groups_reason));
 	return 1;

@@ -21,7 +21,7 @@ int acl_choice_is_sound(const struct acl_choice *c);
 /* Put the ways of v in c, and why there are none for integers.  Returns 1; 0: its
  * key is another one, or it is out of bounds, see why. */
 int acl_verdict_take(const struct device_verdict *v, const char *key,
-    const struct acl_lib *lib, struct acl_choice *c,
+    const struct acl_session *s, struct acl_choice *c,
     char groups_reason[ACL_REASON], char *why, size_t len);
 
 /* Fill in v from a choice that was tried. */

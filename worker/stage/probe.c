@@ -112,6 +112,7 @@ probe_device(struct chan *c, const struct device_ops *dev,
 	wt.ascend_granule_bytes = p.ascend.granule_bytes;
 	wt.ascend_workspace_percent = p.ascend.workspace_percent;
 	wt.ascend_workspace_bytes = p.ascend.workspace_bytes;
+	wt.ascend_graph_bytes = p.ascend.graph_bytes;
 	/* First the reason why there is none, which has no valid traits. */
 	memset(&wl, 0, sizeof(wl));
 	strlcpy(wl.name, "found", sizeof(wl.name));
