@@ -787,6 +787,10 @@ row("ascend: offsets are those of another group", "worker/ascend/product.c",
 row("ascend: an offset beyond a half is rounded to infinity",
     "worker/ascend/groups.c", "#define MOST_OFFSET	60000.0f",
     "#define MOST_OFFSET	1e30f", "unit/ascend_groups")
+row("ascend: a large step of a constant group is kept",
+    "worker/ascend/groups.c",
+    "	    isinf(half_to_float(", "	    isnan(half_to_float(",
+    "unit/ascend_groups")
 row("ascend: groups that have a unit are rounded", "worker/ascend/groups.c",
     "		return half_to_float(q5_0[group].d);",
     "		return 0 * half_to_float(q5_0[group].d);",

@@ -307,6 +307,32 @@ START_TEST(constant_groups_keep_their_number)
 }
 END_TEST
 
+/* A step that is far beyond the row's numbers, as all q of its group are 0, or what
+ * is left by the least. */
+START_TEST(a_group_with_a_large_step_keeps_its_number)
+{
+	struct block_q4_1 *b = (void *)file;
+	struct block_q4_k *qk = (void *)file;
+	double e;
+
+	make_row_of(QUANT_Q4_1, NORMAL);
+	b[1].d = b[2].d = float_to_half(60000);
+	b[1].m = float_to_half(0.01f);
+	memset(b[1].q, 0, sizeof(b[1].q));
+	b[2].m = float_to_half(-60000);
+	memset(b[2].q, 0x11, sizeof(b[2].q));
+	dequant[QUANT_Q4_1](x, file, LONG);
+	e = error_with_offsets(QUANT_Q4_1);
+	ck_assert_msg(e <= 1e-6, "%g", e);
+	make_row_of(QUANT_Q4_K, NORMAL);
+	qk[3].d = float_to_half(60000);
+	memset(qk[3].q, 0, sizeof(qk[3].q));
+	dequant[QUANT_Q4_K](x, file, LONG);
+	e = error_with_offsets(QUANT_Q4_K);
+	ck_assert_msg(e <= 1e-6, "%g", e);
+}
+END_TEST
+
 /* The most of 400 rows each, rounded up.  No row has more than 5e-4: an error of half
  * a step for each of 32 numbers, all but one of which are small. */
 static const struct {
@@ -416,6 +442,7 @@ main(void)
 		integers_of_a_row_with_nan_are_zeros,
 		four_bits_with_offsets_are_the_numbers_of_the_file,
 		constant_groups_keep_their_number,
+		a_group_with_a_large_step_keeps_its_number,
 	};
 
 	return t_main("ascend_groups", 60, tests, NITEMS(tests));

@@ -192,13 +192,21 @@ steps_of_q4_k(const void *src, uint32_t group, struct steps *ret)
 /* An offset beyond this is no half, and its group nearly a constant. */
 #define MOST_OFFSET	60000.0f
 
+/* A step that is no half is far larger than the row's largest number, so that
+ * all q of its group are equal. */
+static int
+is_constant(const struct steps *s, float scale)
+{
+	return !(fabsf(8 + s->least / s->step) <= MOST_OFFSET) ||
+	    isinf(half_to_float(float_to_half(s->step / scale)));
+}
+
 void
 acl_groups_offsets(uint8_t *quants, uint16_t *scales, uint16_t *offsets,
     uint32_t type, const void *src, uint32_t k, float scale)
 {
 	uint32_t i, j, n = k / ACL_GROUP;
 	struct steps s;
-	float offset;
 
 	memset(quants, 0, k / 2);
 	memset(scales, 0, n * sizeof(*scales));
@@ -208,14 +216,14 @@ acl_groups_offsets(uint8_t *quants, uint16_t *scales, uint16_t *offsets,
 			steps_of_q4_k(src, i, &s);
 		else
 			steps_of_q4_1(src, i, &s);
-		offset = 8 + s.least / s.step;
-		if (!(fabsf(offset) <= MOST_OFFSET)) {
-			scales[i] = float_to_half(s.least / scale);
+		if (is_constant(&s, scale)) {
+			scales[i] = float_to_half((s.step * s.q[0] + s.least) /
+			    scale);
 			offsets[i] = float_to_half(1);
 			continue;
 		}
 		scales[i] = float_to_half(s.step / scale);
-		offsets[i] = float_to_half(offset);
+		offsets[i] = float_to_half(8 + s.least / s.step);
 		for (j = 0; j < ACL_GROUP; j++)
 			quants[j / 2] |= (uint8_t)((s.q[j] ^ 8) << j % 2 * 4);
 	}
