@@ -34,6 +34,7 @@ becomes_integers(uint32_t type)
 	case QUANT_IQ4_NL:
 	case QUANT_MXFP4:
 	case QUANT_Q3_K:
+	/* The scales of groups are rounded. */
 	case QUANT_IQ4_XS:
 	/* Rounded. */
 	case QUANT_Q4_1:

@@ -795,6 +795,9 @@ row("ascend: groups that have a unit are rounded", "worker/ascend/groups.c",
     "		return half_to_float(q5_0[group].d);",
     "		return 0 * half_to_float(q5_0[group].d);",
     "unit/ascend_groups")
+row("ascend: 128 times the unit of a group is cut to 127",
+    "worker/ascend/groups.c", "			unit = -unit;", "			unit *= 1;",
+    "unit/ascend_groups")
 row("ascend: the half of a small group's scale is rounded down",
     "worker/ascend/groups.c", "(uint16_t)(h + 1) : h;", "h : h;",
     "unit/ascend_groups")

@@ -307,6 +307,23 @@ START_TEST(constant_groups_keep_their_number)
 }
 END_TEST
 
+/* ggml gives the largest number of a block q = -4 and a scale of -32: 128 times d. */
+START_TEST(the_largest_number_of_q3_k_is_kept)
+{
+	struct block_q3_k *b = (void *)file;
+	uint32_t i, sign;
+
+	for (sign = 0; sign < 2; sign++) {
+		memset(file, 0, sizeof(file));
+		for (i = 0; i < LONG / 256; i++)
+			b[i].d = float_to_half(sign == 0 ? 0.0123f : -0.0123f);
+		dequant[QUANT_Q3_K](x, file, LONG);
+		ck_assert_float_eq(x[0], half_to_float(b[0].d) * 128);
+		ck_assert_double_le(error_of(QUANT_Q3_K), 1e-9);
+	}
+}
+END_TEST
+
 /* A step that is far beyond the row's numbers, as all q of its group are 0, or what
  * is left by the least. */
 START_TEST(a_group_with_a_large_step_keeps_its_number)
@@ -345,7 +362,7 @@ static const struct {
 	{ QUANT_IQ4_NL, { 1e-9, 1e-9, 1e-9 } },
 	{ QUANT_MXFP4, { 1e-9, 1e-9, 1e-9 } },
 	{ QUANT_IQ4_XS, { 2e-7, 2e-7, 2e-7 } },
-	{ QUANT_Q3_K, { 1e-5, 1e-5, 1e-5 } },
+	{ QUANT_Q3_K, { 1e-9, 1e-9, 1e-9 } },
 	{ QUANT_Q2_K, { 4e-5, 4e-5, 4e-5 } },
 	{ QUANT_Q4_1, { 4e-5, 3e-4, 5e-4 } },
 	{ QUANT_Q5_1, { 4e-5, 3e-4, 5e-4 } },
@@ -442,6 +459,7 @@ main(void)
 		integers_of_a_row_with_nan_are_zeros,
 		four_bits_with_offsets_are_the_numbers_of_the_file,
 		constant_groups_keep_their_number,
+		the_largest_number_of_q3_k_is_kept,
 		a_group_with_a_large_step_keeps_its_number,
 	};
 

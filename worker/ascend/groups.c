@@ -45,8 +45,8 @@ acl_groups_q8_0(uint8_t *quants, uint16_t *scales, const void *src, uint32_t k,
 
 /* --- other types --- */
 
-/* What all numbers of a group are multiples of, if they are, and by no more than
- * 128; else 0. */
+/* The number of which all numbers of a group are multiples, from -128 to 128 times;
+ * 0 if the type has none. */
 static float
 unit_of(uint32_t type, const void *src, uint32_t group)
 {
@@ -81,6 +81,19 @@ unit_of(uint32_t type, const void *src, uint32_t group)
 	default:
 		return 0;
 	}
+}
+
+/* Whether a number is 128 times unit.  None is then -128 times unit: only Q3_K has
+ * 128, -4 times a scale of -32, and none of its q is 4. */
+static int
+exceeds_int8(const float *x, float unit)
+{
+	uint32_t i;
+
+	for (i = 0; i < ACL_GROUP; i++)
+		if (x[i] / unit > 127.5f)
+			return 1;
+	return 0;
 }
 
 static float
@@ -125,6 +138,8 @@ acl_groups_int8(uint8_t *quants, uint16_t *scales, uint32_t type,
 	for (i = 0; i < n; i++, x += ACL_GROUP, quants += ACL_GROUP) {
 		most = largest(x);
 		unit = most > 0 ? unit_of(type, src, i) : 0;
+		if (unit != 0 && exceeds_int8(x, unit))
+			unit = -unit;
 		scales[i] = unit != 0 ? float_to_half(unit / scale) :
 		    half_of_127(most / scale);
 		if (unit == 0)
