@@ -170,6 +170,9 @@ struct stage_status {
 	/* 1 = a key or value that the host stored was beyond the range of F16,
 	 * its KV type, and became infinite. */
 	_Atomic uint32_t kv_overflow;
+	/* Written by the coordinator before the start: 1 = the session's worker
+	 * before this one was ended because nothing moved. */
+	uint32_t after_hang;
 	/* Written by the coordinator: urgent messages sent, which the worker
 	 * reads between two batches.  S1 -> S2: a message is on the channel
 	 * before it is counted. */

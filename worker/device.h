@@ -111,6 +111,8 @@ struct device_conf {
 	 * written at any time, in the device's own format.  What the last
 	 * worker wrote; zeros in the first one.  NULL = nobody keeps them. */
 	void *memo;			/* [DEVICE_MEMO_BYTES] */
+	int after_hang;			/* the last worker was ended because
+					 * nothing moved */
 };
 
 struct device;			/* defined by each kind */

@@ -65,6 +65,8 @@ reset(struct session *s, struct err *reterr)
 	s->status->version = WIRE_VERSION;
 	if (s->memo != NULL)
 		memcpy(s->status->device_memo, s->memo, DEVICE_MEMO_BYTES);
+	s->status->after_hang = (uint32_t)s->has_hung;
+	s->has_hung = 0;
 	return 0;
 }
 

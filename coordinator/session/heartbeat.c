@@ -165,6 +165,7 @@ fail_hung(struct sessions *ss, unsigned i, struct err *reterr)
 		snprintf(measured, sizeof(measured), ", and a batch of %u "
 		    "row%s takes %.3f s at most", ss->rows_in_flight,
 		    ss->rows_in_flight == 1 ? "" : "s", (double)pass / 1e9);
+	s->has_hung = 1;
 	session_set_state(s, SESSION_FAILED, "it makes no progress");
 	return err_set(reterr, ERR_RUN, -ECHILD, "session %s: its %s%s "
 	    "hangs: nothing has moved for %.1f s%s (%s%s)", s->name,

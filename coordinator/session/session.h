@@ -62,6 +62,7 @@ struct worker_proc {
 struct session {
 	const char *name;
 	const struct plan_session *plan;
+	int has_hung;		/* its last worker, until another starts */
 	uint8_t *memo;		/* [DEVICE_MEMO_BYTES], outlives its worker: of
 				 * its device; NULL = none is kept */
 	enum session_state state;	/* written by session_set_state() only */

@@ -40,7 +40,7 @@ static void
 take_memo(struct device *d)
 {
 	d->memo = d->conf.memo != NULL ? d->conf.memo : &d->own_memo;
-	acl_memo_open(d->memo);
+	acl_memo_open(d->memo, d->conf.after_hang);
 	if (d->memo->losses >= ACL_MOST_LOSSES)
 		log_warnx("%u workers lost the processor's stream: nothing "
 		    "runs on it now, and the text may differ from here on",

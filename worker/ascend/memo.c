@@ -5,12 +5,6 @@
 #include <stddef.h>
 #include <stdatomic.h>
 
-#include "shm/event.h"
-
-/* The coordinator's watchdog ends no worker that has been stuck for less.  One that
- * ends sooner was killed by somebody else. */
-#define HELD_UP_NS	UINT64_C(5000000000)
-
 /* The memo of this process's one session, for its last moment. */
 static struct acl_memo *_Atomic noted;
 
@@ -25,11 +19,11 @@ on_signal(int sig)
 	if (m == NULL)
 		return;
 	m->losses++;
-	m->calling_ns = 0;
+	m->is_calling = 0;
 }
 
 void
-acl_memo_open(struct acl_memo *m)
+acl_memo_open(struct acl_memo *m, int after_hang)
 {
 	static const int signals[] = { SIGABRT, SIGSEGV, SIGBUS, SIGILL,
 	    SIGFPE };
@@ -39,9 +33,9 @@ acl_memo_open(struct acl_memo *m)
 
 	if (m->magic != ACL_MEMO)
 		*m = (struct acl_memo){ .magic = ACL_MEMO };
-	if (m->calling_ns != 0 && event_now_ns() - m->calling_ns >= HELD_UP_NS)
+	if (m->is_calling && after_hang)
 		m->losses++;
-	m->calling_ns = 0;
+	m->is_calling = 0;
 	noted = m;
 	for (i = 0; i < NITEMS(signals); i++)
 		if (sigaction(signals[i], NULL, &old) == 0 &&
@@ -58,11 +52,11 @@ acl_memo_close(void)
 void
 acl_memo_call(struct acl_memo *m)
 {
-	m->calling_ns = event_now_ns();
+	m->is_calling = 1;
 }
 
 void
 acl_memo_return(struct acl_memo *m)
 {
-	m->calling_ns = 0;
+	m->is_calling = 0;
 }

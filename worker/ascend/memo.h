@@ -11,18 +11,17 @@ struct acl_memo {
 	uint32_t magic;			/* ACL_MEMO; else nothing is noted */
 	uint32_t losses;		/* workers that lost the stream, or that
 					 * the library ended or held up */
-	uint64_t calling_ns;		/* since when the library is at work; 0 =
-					 * it is not */
+	uint32_t is_calling;		/* the library is at work */
 };
-#define ACL_MEMO	0x324d4341u	/* "ACM2" */
+#define ACL_MEMO	0x334d4341u	/* "ACM3" */
 
 /* After this many losses the session does without the processor; after this
  * many spans without one, earlier losses are forgotten. */
 enum { ACL_MOST_LOSSES = 2, ACL_FORGET_SPANS = 10000 };
 
-/* A worker begins: count the one before, if it was ended while the library held it
- * up.  From here on signals that end the process are a loss. */
-void acl_memo_open(struct acl_memo *m);
+/* A worker begins: count the one before, if nothing moved while the library was at
+ * work.  From here on signals that end the process are a loss. */
+void acl_memo_open(struct acl_memo *m, int after_hang);
 void acl_memo_close(void);
 
 /* The library is called, and has returned. */

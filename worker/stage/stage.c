@@ -69,6 +69,7 @@ stage_device_conf(const struct stage_conf *sc)
 		.ledger = sc->ledger,
 		.own_cores = sc->start.own_cores != 0,
 		.memo = sc->status != NULL ? sc->status->device_memo : NULL,
+		.after_hang = sc->status != NULL && sc->status->after_hang != 0,
 	};
 }
 
