@@ -83,6 +83,13 @@ check_refusal "a date that is none" 2 'now is "tomorrow"' "${call[@]}" \
 echo '{"messages": [], "now": "2026-02-31"}' >"$T/now.json"
 check_refusal "a day that is none" 2 'now is "2026-02-31"' "${call[@]}" \
     ChatML --vars "$T/now.json"
+echo '{"messages": [], "now": "2023-02-29"}' >"$T/now.json"
+check_refusal "a leap day of another year" 2 'now is "2023-02-29"' \
+    "${call[@]}" ChatML --vars "$T/now.json"
+echo '{"messages": [], "now": "2024-02-29"}' >"$T/now.json"
+printf '%s' '{{ strftime_now("%d %m %Y") }}' >"$T/now.jinja"
+check_success "a leap day" "${call[@]}" "$T/now.jinja" --vars "$T/now.json"
+check "a leap day is taken" test "$(cat "$OUT")" = "29 02 2024"
 
 # A model's own template, and its tokens.
 straddle render -m "$MODEL" --vars "$T/vars.json"

@@ -237,6 +237,10 @@ row("messages: shown after the loss", "coordinator/session/session.c",
 row("messages: not read while workers run", "coordinator/session/heartbeat.c",
     "		messages_read(&ss->s[i].proc->messages);\n", "",
     "e2e/messages.sh")
+row("render: the leap day is no day", "coordinator/cmd/render.c",
+    "same.tm_mday == t->tm_mday;",
+    "same.tm_mday == t->tm_mday &&\n	    (t->tm_mday != 29 || t->tm_mon != 1);",
+    "e2e/render.sh")
 row("session: a hello of any size is believed",
     "coordinator/session/handshake.c",
     "if (s->hello.rss_bytes > SESSION_MOST_BYTES)", "if (0)",
