@@ -83,6 +83,8 @@ jbuf_part(struct jbuf *b, const struct jstr *s, size_t from, size_t to)
 		jbuf_add(b, s->s + from, to - from, s->mark);
 		return;
 	}
+	_Static_assert(JINJA_TEMPLATE == 0 && JINJA_INPUT == 1,
+	    "! makes the other mark of one");
 	/* All of one mark? */
 	if (memchr(s->by + from, !s->by[from], to - from) == NULL) {
 		jbuf_add(b, s->s + from, to - from, s->by[from]);
