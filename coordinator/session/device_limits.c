@@ -57,8 +57,9 @@ store_need(const struct session_conf *sc, const struct wire_limit *wl,
 		if (wl->value > SESSION_MOST_BYTES)
 			return err_set(reterr, ERR_RUN, -EPROTO, "session %s: "
 			    "its worker says that device %s needs %" PRIu64
-			    " bytes (%s), more than any machine has", sc->name,
-			    sc->device, wl->value, wl->name);
+			    " bytes (%s), more than 1 PiB: this is an error of "
+			    "the worker", sc->name, sc->device, wl->value,
+			    wl->name);
 		*needs[i].to = wl->value;
 	}
 	return 0;

@@ -218,7 +218,8 @@ session_handshake(struct session *s, struct chan_msg *m, struct err *reterr)
 	if (s->hello.rss_bytes > SESSION_MOST_BYTES)
 		return err_set(reterr, ERR_RUN, -EPROTO, "session %s: its "
 		    "worker says that it has %" PRIu64 " bytes in memory, more "
-		    "than any machine has", s->name, s->hello.rss_bytes);
+		    "than 1 PiB: this is an error of the worker", s->name,
+		    s->hello.rss_bytes);
 	s->have_hello = 1;
 	for (i = 0; i < s->proc->n; i++)
 		if (!s->proc->of[i]->have_hello)

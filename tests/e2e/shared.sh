@@ -192,7 +192,7 @@ fault hello:0
 straddle "${SHORT[@]}" -q "${PAIR[@]}"
 check "a hello of 2^64 bytes: exit 1" exits 1
 check "a hello of 2^64 bytes: the error says so" stderr_has \
-    '^straddle: session [ab]: its worker says that it has 18446744073709551615 bytes'
+    '^straddle: session [ab]: its worker says that it has 18446744073709551615 bytes in memory, more than 1 PiB'
 check "a hello of 2^64 bytes: no process is left" no_process_left
 
 # Thread 2 is b's.
