@@ -851,6 +851,9 @@ row("ascend: a verdict out of bounds is taken", "worker/ascend/verdict.c",
     "	if (!acl_choice_is_sound(got) ||",
     "	if (acl_choice_is_sound(got) < 0 ||",
     "unit/ascend_verdict")
+row("ascend: any reason against graphs is taken", "worker/ascend/verdict.c",
+    "	    c->graph_why < ACL_GRAPH_WHYS)",
+    "	    c->magic == 0)", "unit/ascend_verdict")
 row("ascend: a key that is cut off", "worker/ascend/verdict.c",
     "	if (strlen(ret) >= DEVICE_KEY_BYTES - 1)",
     "	if (strlen(ret) >= DEVICE_KEY_BYTES)",

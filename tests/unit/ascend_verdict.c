@@ -7,6 +7,7 @@
 #include <string.h>
 #include <bsd/string.h>
 
+#include "worker/ascend/graph.h"
 #include "worker/ascend/verdict.h"
 
 #define HAS(text, part) \
@@ -133,6 +134,8 @@ refuse_unsound(void)
 	REFUSED(c.chip.cut_k = 2);
 	REFUSED(c.chip.fns = ASCEND_FN_ALL + 1);
 	REFUSED(c.fn[ACL_FN_ADD] = acl_fn_pack(ACL_FN_OUTCOMES, 0));
+	REFUSED(c.graph_why = ACL_GRAPH_WHYS - 1);
+	REFUSED(c.graph_why = INT32_MIN);
 	REFUSED(c.chip.workspace_bytes = UINT64_MAX);
 	REFUSED(c.chip.workspace_percent = ASCEND_MOST_PERCENT + 1);
 	acl_session_close(&s);

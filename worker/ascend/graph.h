@@ -20,7 +20,8 @@ enum acl_graph_why {
 	ACL_GRAPH_HANGS = -4,
 	ACL_GRAPH_LATE = -5,		/* no time was left for the trial */
 	ACL_GRAPH_LARGE = -6,		/* it needs too much memory */
-	ACL_GRAPH_NOT_THIS = -7		/* operator */
+	ACL_GRAPH_NOT_THIS = -7,	/* operator */
+	ACL_GRAPH_WHYS = ACL_GRAPH_NOT_THIS	/* none is below */
 };
 enum { ACL_GRAPH_TEXT = 80 };
 const char *acl_graph_text(int32_t why, char ret[ACL_GRAPH_TEXT]);

@@ -13,6 +13,7 @@
 
 #include "config/words.h"
 #include "board.h"
+#include "graph.h"
 
 /* More than any product's workspace. */
 #define MOST_WORKSPACE	GIB
@@ -155,7 +156,8 @@ acl_choice_is_sound(const struct acl_choice *c)
 	    c->chip.fns > ASCEND_FN_ALL ||
 	    c->chip.workspace_bytes > MOST_WORKSPACE ||
 	    c->chip.workspace_percent > ASCEND_MOST_PERCENT ||
-	    c->chip.graph_bytes > ASCEND_GRAPHS_BYTES)
+	    c->chip.graph_bytes > ASCEND_GRAPHS_BYTES ||
+	    c->graph_why < ACL_GRAPH_WHYS)
 		return 0;
 	for (f = 0; f < ASCEND_FORMATS; f++)
 		if (!form_is_sound(&c->form[f], (enum ascend_format)f) ||
