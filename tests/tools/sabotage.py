@@ -854,6 +854,9 @@ row("ascend: a verdict out of bounds is taken", "worker/ascend/verdict.c",
 row("ascend: any reason against graphs is taken", "worker/ascend/verdict.c",
     "	    c->graph_why < ACL_GRAPH_WHYS)",
     "	    c->magic == 0)", "unit/ascend_verdict")
+row("ascend: operators that are used come from the cache",
+    "worker/ascend/verdict.c", "	c->chip.fns = 0;", "	;",
+    "unit/ascend_verdict")
 row("ascend: a key that is cut off", "worker/ascend/verdict.c",
     "	if (strlen(ret) >= DEVICE_KEY_BYTES - 1)",
     "	if (strlen(ret) >= DEVICE_KEY_BYTES)",

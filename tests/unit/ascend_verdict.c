@@ -63,6 +63,7 @@ take_own(void)
 	    ACL_POOL_SLOTS, .chip = { .has_slots = 1, .granule_bytes = 7 } };
 
 	begin();
+	want.chip.fns = ASCEND_FN_ALL;
 	ck_assert_int_eq(take(&want, &got), 1);
 	ck_assert_mem_eq(got.form, want.form, sizeof(got.form));
 	ck_assert_mem_eq(got.fn, want.fn, sizeof(got.fn));
@@ -72,6 +73,7 @@ take_own(void)
 	ck_assert_str_eq(got.reason, "a reason");
 	ck_assert_str_eq(groups_reason, "another");
 	/* The rest is this probe's. */
+	ck_assert_uint_eq(got.chip.fns, 0);
 	ck_assert_uint_eq(got.strategy, ACL_POOL_SLOTS);
 	ck_assert_uint_eq(got.chip.has_slots, 1);
 	ck_assert_uint_eq(got.chip.granule_bytes, 7);

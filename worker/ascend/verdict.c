@@ -224,6 +224,7 @@ acl_verdict_take(const struct device_verdict *v, const char *key,
 		return 0;
 	}
 	*c = *got;
+	c->chip.fns = 0;	/* the probe makes it of fn[] */
 	memcpy(groups_reason, t.groups_reason, sizeof(t.groups_reason));
 	return 1;
 }
