@@ -597,7 +597,7 @@ row("ascend: an operator by name is compiled for W as it is not",
     "	    0))", "unit/ascend_product")
 row("ascend: an operator by name computes in any type",
     "worker/ascend/classic.c",
-    "		{ ACL_PRECISION_MODE, \"must_keep_origin_dtype\" },\n", "",
+    "	    \"must_keep_origin_dtype\");", "	    \"allow_fp32_to_fp16\");",
     "unit/ascend_product")
 row("ascend: an operator by name is compiled for each product",
     "worker/ascend/classic.c",
@@ -754,6 +754,11 @@ row("ascend: an operator that is gone is taken from the cache",
     "		if (acl_fn_outcome(got->fn[f]) == ACL_FN_RIGHT &&",
     "		if (acl_fn_outcome(got->fn[f]) == ACL_FN_OUTCOMES &&",
     "unit/ascend_verdict")
+row("ascend: a compiler that changes types is used",
+    "worker/ascend/classic.c",
+    "	if (rc != ACL_SUCCESS)\n		return refused(s, \"aclSetCompileopt\"",
+    "	if (rc < 0)\n		return refused(s, \"aclSetCompileopt\"",
+    "unit/ascend_product")
 row("ascend: a single group is given to the operator",
     "kernels/ascend/work.c",
     "k <= ASCEND_GROUP || ", "",

@@ -752,6 +752,30 @@ refuse_options(void)
 	end();
 }
 
+/* An older compiler, which does not know the second option or the third. */
+static void
+lack_options(void)
+{
+	struct err e = { 0 };
+
+	begin();
+	choose(ACL_WAY_CLASSIC, 0);
+	set_matrix(ASCEND_HALF, 16, 64);
+	t_ok(acl_products_prepare(&p, &w, &e), &e);
+	begin_product();
+	check_product(0, 3);
+	end_product();
+	acl_products_close(&p);
+	end();
+}
+
+START_TEST(an_option_of_newer_compilers_may_be_unknown)
+{
+	as_run_bare("fail=aclSetCompileopt:500001@2", AS_OLD, lack_options);
+	as_run_bare("fail=aclSetCompileopt:500001@3", AS_OLD, lack_options);
+}
+END_TEST
+
 static void
 find_no_compiler(void)
 {
@@ -1128,6 +1152,7 @@ main(void)
 		executors_that_cannot_be_kept_are_made_again,
 		products_that_are_refused_say_so,
 		an_operator_by_name_that_is_refused_says_so,
+		an_option_of_newer_compilers_may_be_unknown,
 		the_first_way_that_is_right_is_chosen,
 		fractal_nz_is_chosen_where_nothing_else_is_right,
 		no_way_is_chosen_where_none_is_right,

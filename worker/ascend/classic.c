@@ -28,22 +28,19 @@ refused(const struct acl_session *s, const char *call, int code,
 }
 
 /* Types as they are given, kernels that are installed rather than built, and sums
- * in one order. */
+ * in one order.  An older compiler may not know the last two: the trial finds out
+ * whether results are right, and how long compilations take. */
 static int
 set_options(const struct acl_session *s, struct err *reterr)
 {
-	static const struct { int option; const char *value; } options[] = {
-		{ ACL_PRECISION_MODE, "must_keep_origin_dtype" },
-		{ ACL_OP_JIT_COMPILE, "disable" },
-		{ ACL_OP_DETERMINISTIC, "1" },
-	};
-	unsigned i;
-	int rc;
+	const struct acl_lib *l = s->src.lib;
+	int rc = l->aclSetCompileopt(ACL_PRECISION_MODE,
+	    "must_keep_origin_dtype");
 
-	for (i = 0; i < NITEMS(options); i++)
-		if ((rc = s->src.lib->aclSetCompileopt(options[i].option,
-		    options[i].value)) != ACL_SUCCESS)
-			return refused(s, "aclSetCompileopt", rc, reterr);
+	if (rc != ACL_SUCCESS)
+		return refused(s, "aclSetCompileopt", rc, reterr);
+	(void)l->aclSetCompileopt(ACL_OP_JIT_COMPILE, "disable");
+	(void)l->aclSetCompileopt(ACL_OP_DETERMINISTIC, "1");
 	return 0;
 }
 
