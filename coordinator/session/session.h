@@ -40,8 +40,8 @@ enum { PROC_NAMES = 256, WORKER_WORDS = PROC_NAMES + 32 };
 /* How long a worker may take to start or to answer. */
 #define SESSION_WAIT_NS	UINT64_C(60000000000)
 
-/* The plan adds up sizes that workers report.  A larger one, 1 PiB, is refused, so
- * that no sum overflows. */
+/* The plan adds up sizes that workers report.  One that is larger than 1 PiB is
+ * refused, so that no sum overflows. */
 #define SESSION_MOST_BYTES	(1024 * 1024 * GIB)
 _Static_assert(SESSION_MOST_BYTES <= UINT64_MAX / MAX_SESSIONS / 16,
     "16 sizes of each session");

@@ -307,7 +307,8 @@ START_TEST(constant_groups_keep_their_number)
 }
 END_TEST
 
-/* ggml gives the largest number of a block q = -4 and a scale of -32: 128 times d. */
+/* ggml gives the largest number of a block q = -4 and a scale of -32: 128 times
+ * d. */
 START_TEST(the_largest_number_of_q3_k_is_kept)
 {
 	struct block_q3_k *b = (void *)file;
@@ -324,8 +325,8 @@ START_TEST(the_largest_number_of_q3_k_is_kept)
 }
 END_TEST
 
-/* A step that is far beyond the row's numbers, as all q of its group are 0, or what
- * is left by the least. */
+/* A step that is far beyond the row's numbers: all q of its group are 0, or the
+ * least number takes it away again. */
 START_TEST(a_group_with_a_large_step_keeps_its_number)
 {
 	struct block_q4_1 *b = (void *)file;

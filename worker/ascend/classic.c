@@ -28,8 +28,8 @@ refused(const struct acl_session *s, const char *call, int code,
 }
 
 /* Types as they are given, kernels that are installed rather than built, and sums
- * in one order.  An older compiler may not know the last two: the trial finds out
- * whether results are right, and how long compilations take. */
+ * in one order.  An older compiler may not know the last two: the trial finds
+ * out whether results are right, and how long compilations take. */
 static int
 set_options(const struct acl_session *s, struct err *reterr)
 {

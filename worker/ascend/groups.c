@@ -45,8 +45,8 @@ acl_groups_q8_0(uint8_t *quants, uint16_t *scales, const void *src, uint32_t k,
 
 /* --- other types --- */
 
-/* The number of which all numbers of a group are multiples, from -128 to 128 times;
- * 0 if the type has none. */
+/* The number of which all numbers of a group are multiples, from -128 to 128
+ * times; 0 if the type has none. */
 static float
 unit_of(uint32_t type, const void *src, uint32_t group)
 {
@@ -83,8 +83,8 @@ unit_of(uint32_t type, const void *src, uint32_t group)
 	}
 }
 
-/* Whether a number is 128 times unit.  None is then -128 times unit: only Q3_K has
- * 128, -4 times a scale of -32, and none of its q is 4. */
+/* Whether a number is 128 times unit.  None is then -128 times unit: only Q3_K
+ * has 128, -4 times a scale of -32, and none of its q is 4. */
 static int
 exceeds_int8(const float *x, float unit)
 {
