@@ -173,6 +173,16 @@ check_success "devices --verify of FRACTAL_NZ" devices --verify
 check "every product with FRACTAL_NZ is right" \
     stdout_has '^verified: [0-9]+ ok, 0 wrong'
 
+# One thing that ends the probe takes nothing else along.
+on 910B ${NZ_ONLY[*]} abort=aclmdlRIExecuteAsync
+check_success "devices: a graph ends the probe" devices
+check "a graph ends the probe: the library packs all the same" stdout_has \
+    'ok: aclnnMm of 16-bit floats in FRACTAL_NZ, results of'
+check "a graph ends the probe: nothing is captured" stdout_has \
+    'captured graphs +not ok: none'
+check "a graph ends the probe: the layout is not ours" eval \
+    '! stdout_has "packed here"'
+
 # Q8_0 as integers: as much of the device's memory as of the file.
 floats_text=$text floats_hash=$hash
 on 910B

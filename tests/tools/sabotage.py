@@ -632,9 +632,12 @@ row("ascend: the graph engine starts in a confined worker",
     "	acl_classic_start_engine(&d->s);\n", "", "e2e/ascend.sh")
 row("ascend: the graph engine is not in the plan", "worker/ascend/probe.c",
     "	if (c->form[ASCEND_HALF].way == ACL_WAY_CLASSIC) {\n"
-    "		acl_classic",
+    "		notes->",
     "	if (c->form[ASCEND_HALF].way == ACL_NWAYS) {\n"
-    "		acl_classic", "e2e/ascend.sh")
+    "		notes->", "e2e/ascend.sh")
+row("ascend: graphs that end the process take a layout along",
+    "worker/ascend/trial.h", "ACL_NOTE_GRAPHS = ACL_NOTE_FN + ACL_FNS,",
+    "ACL_NOTE_GRAPHS = ACL_NOTE_NZ + 1,", "e2e/ascend.sh")
 row("ascend: a stream goes on after a task that failed",
     "worker/ascend/session.c",
     "aclrtSetStreamFailureMode(s->stream, ACL_STOP_ON_FAILURE);",
@@ -823,8 +826,8 @@ row("ascend: a way that ends its process is tried again",
     "	t->notes->trying = 1 + i;", "	t->notes->trying = 0;",
     "unit/ascend_product")
 row("ascend: 4-bit integers that end the process take the others along",
-    "worker/ascend/trial.c", "	return t->w.format == ASCEND_INT4 ?",
-    "	return t->w.format > ASCEND_INT4 ?", "unit/ascend_product")
+    "worker/ascend/trial.c", "t->w.format == ASCEND_INT4 ? ACL_NOTE_INT4 :",
+    "t->w.format > ASCEND_INT4 ? ACL_NOTE_INT4 :", "unit/ascend_product")
 row("ascend: the measurement of workspace is not noted",
     "worker/ascend/trial.c",
     "			t->notes->trying = 1 + note_of(t,\n"

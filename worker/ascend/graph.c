@@ -8,6 +8,7 @@
 
 #include "kernels/types/quant.h"
 #include "shm/event.h"
+#include "trial.h"
 
 /* The trial's product, and graphs of it whose memory is measured. */
 enum { TRY_N = 32, TRY_K = 64, TRY_GRAPHS = 4, TRY_BLOCKS = 4 };
@@ -279,8 +280,7 @@ int
 acl_graph_try(struct acl_session *s, struct acl_notes *notes,
     struct acl_choice *c)
 {
-	enum { NOTE = ACL_NOTED - 1 };
-	const uint8_t was = notes->outcome[NOTE];
+	const uint8_t was = notes->outcome[ACL_NOTE_GRAPHS];
 	int rc;
 
 	c->chip.graph_bytes = 0;
@@ -294,7 +294,7 @@ acl_graph_try(struct acl_session *s, struct acl_notes *notes,
 	    ACL_GRAPH_FINE;
 	if (c->graph_why != ACL_GRAPH_FINE)
 		return 0;
-	notes->trying = 1 + NOTE;
+	notes->trying = 1 + ACL_NOTE_GRAPHS;
 	if ((rc = run_trial(s, notes, c)) != -EAGAIN)
 		notes->trying = 0;
 	return rc;

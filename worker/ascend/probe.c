@@ -216,12 +216,18 @@ find_ways(struct acl_session *s, const struct device_verdict *known,
     char groups_reason[ACL_REASON], struct device_probe *ret)
 {
 	char key[DEVICE_KEY_BYTES];
-	int rc;
+	int rc, is_taken = 0;
 
 	acl_verdict_key(s, root_folder(), key);
-	if (known != NULL && key[0] != '\0' && acl_verdict_take(known, key,
-	    s, c, groups_reason, ret->verdict_why,
-	    sizeof(ret->verdict_why))) {
+	if (known != NULL && key[0] != '\0' && notes->outcome[
+	    ACL_NOTE_ENGINE] == ACL_FINE) {
+		/* This may load the engine. */
+		notes->trying = 1 + ACL_NOTE_ENGINE;
+		is_taken = acl_verdict_take(known, key, s, c, groups_reason,
+		    ret->verdict_why, sizeof(ret->verdict_why));
+		notes->trying = 0;
+	}
+	if (is_taken) {
 		ret->verdict = *known;
 		ret->verdict_is_kept = 1;
 		return 0;
@@ -289,13 +295,16 @@ choose(struct acl_session *s, const struct device_verdict *known,
 /* Add the library's memory: the growth of this process's from before to after bytes, or
  * up to now if a worker will start the graph engine. */
 static void
-add_library(struct acl_session *s, const struct acl_choice *c, uint64_t before,
-    uint64_t after, struct device_probe *ret)
+add_library(struct acl_session *s, const struct acl_choice *c,
+    struct acl_notes *notes, uint64_t before, uint64_t after,
+    struct device_probe *ret)
 {
 	uint64_t step = STEP_BYTES;
 
 	if (c->form[ASCEND_HALF].way == ACL_WAY_CLASSIC) {
+		notes->trying = 1 + ACL_NOTE_ENGINE;
 		acl_classic_start_engine(s);
+		notes->trying = 0;
 		(void)meminfo_read(SMAPS, "Rss", &after);
 		step = ENGINE_STEP_BYTES;
 	}
@@ -338,7 +347,7 @@ probe_here(void *arg, struct acl_notes *notes, void *result,
 	(void)meminfo_read(SMAPS, "Rss", &after);
 	rc = choose(&s, dc->verdict, notes, ret);
 	memcpy(&c, ret->choice.of_device, sizeof(c));
-	add_library(&s, &c, before, after, ret);
+	add_library(&s, &c, notes, before, after, ret);
 	acl_session_close(&s);
 	return rc;
 }

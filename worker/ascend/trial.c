@@ -424,11 +424,9 @@ static unsigned
 note_of(struct trial *t, enum acl_way way)
 {
 	if (t->w.format == ASCEND_HALF && t->nz != ACL_ND)
-		return (unsigned)ACL_NOTED - (unsigned)t->nz;
-	if (t->w.format == ASCEND_OFFSETS)
-		return (unsigned)ACL_NOTED - (unsigned)ACL_NZ_KINDS;
-	return t->w.format == ASCEND_INT4 ? (unsigned)ACL_NWAYS :
-	    (unsigned)way;
+		return ACL_NOTE_NZ + ((unsigned)t->nz - 1) * ACL_NWAYS + way;
+	return t->w.format == ASCEND_OFFSETS ? ACL_NOTE_OFFSETS :
+	    t->w.format == ASCEND_INT4 ? ACL_NOTE_INT4 : ACL_NOTE_WAY + way;
 }
 
 /* 1: this way, as in t->choice.  0: not this one.  -EAGAIN: this process can try
@@ -463,7 +461,7 @@ try_halves(struct trial *t, char reason[ACL_REASON])
 	const struct acl_lib *lib = t->p.s->src.lib;
 	enum acl_way way;
 	unsigned i;
-	int rc = 0;
+	int rc = 0, is_there;
 
 	t->w.format = ASCEND_HALF;
 	for (i = 0; i < ACL_NZ_KINDS * ACL_WAY_GROUPS && rc == 0; i++) {
@@ -471,11 +469,20 @@ try_halves(struct trial *t, char reason[ACL_REASON])
 		way = (enum acl_way)(i % ACL_WAY_GROUPS);
 		if (way == ACL_WAY_NONE || !acl_nz_is_there(lib, way, t->nz))
 			continue;
-		if (!acl_way_is_there(lib, way)) {
-			set_reason(reason, way, "is not in this CANN");
+		if (way == ACL_WAY_CLASSIC && t->notes->outcome[
+		    ACL_NOTE_ENGINE] != ACL_FINE) {
+			set_reason(reason, way, acl_outcome_text((enum
+			    acl_outcome)t->notes->outcome[ACL_NOTE_ENGINE]));
 			continue;
 		}
-		rc = try_way(t, way, reason);
+		/* This may load the engine. */
+		t->notes->trying = 1 + ACL_NOTE_ENGINE;
+		is_there = acl_way_is_there(lib, way);
+		t->notes->trying = 0;
+		if (is_there)
+			rc = try_way(t, way, reason);
+		else
+			set_reason(reason, way, "is not in this CANN");
 	}
 	return rc;
 }
@@ -542,6 +549,7 @@ measure_workspace(struct trial *t, uint64_t constant)
 				continue;
 			t->w = (struct acl_matrix){ .n = shapes[i].n,
 			    .k = shapes[i].k, .format = (enum ascend_format)f };
+			t->nz = (enum acl_nz)form_of(t)->nz;
 			t->notes->steps++;
 			t->notes->trying = 1 + note_of(t,
 			    (enum acl_way)form_of(t)->way);
@@ -551,15 +559,12 @@ measure_workspace(struct trial *t, uint64_t constant)
 	return (uint32_t)MIN(most, (uint64_t)ASCEND_MOST_PERCENT);
 }
 
-/* Notes of the operators that are no products follow those of the ways. */
-enum { FIRST_FN_NOTE = ACL_NWAYS + 1 };
-
-/* Try these after the ways.  0 or -EAGAIN. */
+/* Try the operators that are no products after the ways.  0 or -EAGAIN. */
 static int
 try_fns(struct trial *t)
 {
 	uint64_t workspace;
-	int rc = acl_try_fns(t->p.s, t->notes, FIRST_FN_NOTE, t->choice.fn,
+	int rc = acl_try_fns(t->p.s, t->notes, ACL_NOTE_FN, t->choice.fn,
 	    &workspace);
 
 	t->choice.chip.workspace_bytes =
@@ -574,8 +579,7 @@ acl_choose(struct acl_session *s, struct acl_notes *notes,
 	struct trial *t = calloc(1, sizeof(*t));
 	int rc;
 
-	_Static_assert(FIRST_FN_NOTE + (int)ACL_FNS <=
-	    (int)ACL_NOTED - (int)ACL_NZ_KINDS, "notes");
+	_Static_assert((int)ACL_NOTES <= (int)ACL_NOTED, "notes");
 	groups_reason[0] = '\0';
 	if (t == NULL) {
 		strlcpy(ret->reason, "no memory for a trial",

@@ -6,7 +6,21 @@
 #define WORKER_ASCEND_TRIAL_H
 
 #include "attempt.h"
+#include "ops.h"
 #include "product.h"
+
+/* Numbers of what a probe notes before it tries it. */
+enum acl_note {
+	ACL_NOTE_WAY,			/* + enum acl_way */
+	ACL_NOTE_INT4 = ACL_NOTE_WAY + ACL_NWAYS,
+	ACL_NOTE_OFFSETS,
+	ACL_NOTE_NZ,			/* + enum acl_way, for each kind */
+	ACL_NOTE_FN = ACL_NOTE_NZ + ((int)ACL_NZ_KINDS - 1) * (int)ACL_NWAYS,
+					/* + enum acl_fn */
+	ACL_NOTE_GRAPHS = ACL_NOTE_FN + ACL_FNS,
+	ACL_NOTE_ENGINE,		/* that compiles operators by name */
+	ACL_NOTES
+};
 
 /* Fill ret: for each format the first way that computes right, with results that do
  * not depend on the other rows of a product, nor on their number (else in products
