@@ -93,7 +93,7 @@ ascend_offsets_at(enum ascend_format f, uint32_t n, uint32_t k)
 uint64_t
 ascend_weight_bytes(enum ascend_format f, uint32_t n, uint32_t k)
 {
-	/* FRACTAL_NZ rounds rows up; so does all, or the plan would have to know. */
+	/* FRACTAL_NZ rounds rows up.  All do, so that the plan need not know. */
 	if (f == ASCEND_HALF)
 		return ascend_format_bytes(f, ALIGN_UP((uint64_t)n,
 		    (uint64_t)ASCEND_UNIT) * k);
@@ -271,7 +271,8 @@ ascend_pool_bytes(const struct ascend_chip *chip,
 		n += ascend_a_bytes(s, batch_rows) + ascend_c_bytes(s);
 	if (chip->has_slots)
 		n += n / 8;
-	n += (s->nweights + s->nnorms + 2 * s->ngates + WORK_BLOCKS) * ASCEND_BLOCK_BYTES;
+	n += (s->nweights + s->nnorms + 2 * s->ngates + WORK_BLOCKS) *
+	    ASCEND_BLOCK_BYTES;
 	return chip->granule_bytes > 0 ? ALIGN_UP(n, chip->granule_bytes) : n;
 }
 

@@ -39,7 +39,7 @@ enum ascend_format {
 	ASCEND_FORMATS
 };
 
-/* What a chip computes beside products: norms before them; SwiGLU of products whose
+/* A chip may compute more than products: norms before them; SwiGLU of products whose
  * rows are such a norm's. */
 enum { ASCEND_FN_NORMS = 1, ASCEND_FN_SWIGLU = 2, ASCEND_FN_ALL = 3 };
 

@@ -10,7 +10,7 @@
 #include "kernels/types/quant.h"
 #include "ascend.h"
 
-/* What an operator was compiled for. */
+/* The shapes that an operator was compiled for. */
 struct model {
 	struct desc in[2], out;
 	struct attr attr;

@@ -252,7 +252,7 @@ check_rows(uint32_t cols, uint32_t nrows)
 			ck_assert(fabsf(got) <= ldexpf(1, 1 + acl_row_top(
 			    cols)));
 		}
-	/* And back, for the self-test. */
+	/* Back again, for the self-test. */
 	t_ok(acl_norm_back(&d, m, nrows, &e), &e);
 	t_ok(acl_session_wait(&d.s, event_now_ns() + WAIT_NS, &e), &e);
 	back = (double)((float *)d.norms.x.p)[cols - 1] * (double)m->scale;

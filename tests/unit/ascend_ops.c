@@ -148,7 +148,7 @@ try_all(void)
 		ck_assert_uint_eq(c.device_bytes, 0);
 }
 
-/* What the trial says of each operator; NULL = it is right. */
+/* The trial's word on each operator; NULL = it is right. */
 static const char *expected[ACL_FNS];
 
 static void

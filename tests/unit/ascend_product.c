@@ -348,7 +348,8 @@ choose(enum acl_way way, int cut_k)
 	    ACL_FLOAT16, 3, 0, { 1, 8, ASCEND_ROWS } },
 	    .form[ASCEND_INT4] = { ACL_WAY_GROUPS, ACL_FLOAT16, 1, 0,
 	    { ASCEND_FEW_ROWS } }, .form[ASCEND_OFFSETS] = { ACL_WAY_GROUPS,
-	    ACL_FLOAT16, 3, 0, { 1, 8, ASCEND_ROWS } }, .chip = { .has_memory = !s.machine.is_rc,
+	    ACL_FLOAT16, 3, 0, { 1, 8, ASCEND_ROWS } },
+	    .chip = { .has_memory = !s.machine.is_rc,
 	    .cut_k = (uint32_t)cut_k } };
 	p = (struct acl_products){ .s = &s, .choice = &choice };
 }

@@ -329,7 +329,7 @@ int aclSetCompileopt(int option, const char *value);
 int aclopCompile(const char *op, int nin, const struct acl_desc *const in[],
     int nout, const struct acl_desc *const out[], const struct acl_attr *attr,
     int engine, int type, const char *path);
-/* Of an operator that was compiled for these; otherwise 100024. */
+/* A handle of an operator that was compiled for these; otherwise 100024. */
 int aclopCreateHandle(const char *op, int nin,
     const struct acl_desc *const in[], int nout,
     const struct acl_desc *const out[], const struct acl_attr *attr,

@@ -17,8 +17,8 @@
  *	lib.c codes.c board.c layout.c	the library, the machine, layouts
  *
  * The processor multiplies matrices, and computes norms before that and SwiGLU after
- * it; other operators are only tried.  An operation that it does not compute runs on the session's cores, in
- * the same memory, with the CPU's bits; explain says why. */
+ * it; other operators are only tried.  An operation that it does not compute runs on
+ * the session's cores, in the same memory, with the CPU's bits; explain says why. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -29,7 +29,7 @@ enum acl_fn {
 
 enum { ACL_FN_ARGS = 3, ACL_FN_CLASSES = 3, ACL_FN_MOST_ROWS = 64 };
 
-/* What a trial found. */
+/* The outcome of a trial. */
 enum acl_fn_outcome {
 	ACL_FN_UNTRIED,			/* no product runs, or no time */
 	ACL_FN_RIGHT,

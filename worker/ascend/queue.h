@@ -20,7 +20,7 @@ struct acl_flight {
 	int has_event;			/* that of its place in the queue */
 };
 
-/* What acl_queue_start() does beside its list. */
+/* acl_queue_start() puts a product in the queue, and beside that: */
 enum acl_queue_mode {
 	ACL_QUEUE_RUN,			/* starts products, and marks them */
 	ACL_QUEUE_CAPTURE,		/* starts them in a capture */
