@@ -103,6 +103,12 @@ EXPORT unsigned ascend_live(enum handle_kind kind);
 void ascend_each(enum handle_kind kind, int (*fn)(void *object, void *arg),
     void *arg);
 
+/* Without the lock: a handle of a copy of value, NULL = too many, or no memory.  end
+ * frees the copy; 0 = there is none, a misuse. */
+EXPORT void *ascend_new_object(enum handle_kind kind, const void *value,
+    size_t nbytes);
+EXPORT int ascend_end_object(enum handle_kind kind, const void *handle);
+
 /* --- process, contexts, streams (libascendcl.c) --- */
 
 EXPORT int ascend_is_initialized(void);

@@ -468,6 +468,32 @@ ascend_end_handle(enum handle_kind kind, const void *handle)
 	return object;
 }
 
+void *
+ascend_new_object(enum handle_kind kind, const void *value, size_t nbytes)
+{
+	void *p = malloc(nbytes), *h;
+
+	if (p == NULL)
+		return NULL;
+	memcpy(p, value, nbytes);
+	pthread_mutex_lock(&ascend_lock);
+	h = ascend_new_handle(kind, p);
+	pthread_mutex_unlock(&ascend_lock);
+	return h;
+}
+
+int
+ascend_end_object(enum handle_kind kind, const void *handle)
+{
+	void *p;
+
+	pthread_mutex_lock(&ascend_lock);
+	p = ascend_end_handle(kind, handle);
+	pthread_mutex_unlock(&ascend_lock);
+	free(p);
+	return p != NULL;
+}
+
 unsigned
 ascend_live(enum handle_kind kind)
 {

@@ -6,30 +6,11 @@
 
 #include "ascend.h"
 
-static void *
-new_object(enum handle_kind kind, const void *value, size_t nbytes)
-{
-	void *p = malloc(nbytes), *h;
-
-	if (p == NULL)
-		return NULL;
-	memcpy(p, value, nbytes);
-	pthread_mutex_lock(&ascend_lock);
-	h = ascend_new_handle(kind, p);
-	pthread_mutex_unlock(&ascend_lock);
-	return h;
-}
-
 static int
 end_object(enum handle_kind kind, const void *h)
 {
-	void *p;
-
-	pthread_mutex_lock(&ascend_lock);
-	p = ascend_end_handle(kind, h);
-	pthread_mutex_unlock(&ascend_lock);
-	free(p);
-	return p != NULL ? ACL_SUCCESS : ACL_ERROR_INVALID_PARAM;
+	return ascend_end_object(kind, h) ? ACL_SUCCESS :
+	    ACL_ERROR_INVALID_PARAM;
 }
 
 EXPORT struct acl_desc *
@@ -42,7 +23,7 @@ aclCreateTensorDesc(int dtype, int ndims, const int64_t *dims, int format)
 		return NULL;
 	d.ndims = (unsigned)ndims;
 	memcpy(d.dims, dims, d.ndims * sizeof(*dims));
-	return new_object(HANDLE_DESC, &d, sizeof(d));
+	return ascend_new_object(HANDLE_DESC, &d, sizeof(d));
 }
 
 EXPORT void
@@ -57,7 +38,7 @@ aclCreateDataBuffer(void *data, size_t nbytes)
 	struct data_buffer b = { data, nbytes };
 
 	return ascend_injected(__func__) != 0 ? NULL :
-	    new_object(HANDLE_BUFFER, &b, sizeof(b));
+	    ascend_new_object(HANDLE_BUFFER, &b, sizeof(b));
 }
 
 EXPORT int
@@ -84,7 +65,7 @@ aclopCreateAttr(void)
 {
 	struct attr a = { 0 };
 
-	return new_object(HANDLE_ATTR, &a, sizeof(a));
+	return ascend_new_object(HANDLE_ATTR, &a, sizeof(a));
 }
 
 EXPORT void

@@ -29,30 +29,11 @@ struct list { unsigned n; const struct acl_tensor *t[MAX_DIMS]; };
 
 /* --- objects --- */
 
-static void *
-new_object(enum handle_kind kind, const void *value, size_t nbytes)
-{
-	void *p = malloc(nbytes), *h = NULL;
-
-	if (p == NULL)
-		return NULL;
-	memcpy(p, value, nbytes);
-	pthread_mutex_lock(&ascend_lock);
-	h = ascend_new_handle(kind, p);
-	pthread_mutex_unlock(&ascend_lock);
-	return h;
-}
-
 static int
 end_object(enum handle_kind kind, const void *h)
 {
-	void *p;
-
-	pthread_mutex_lock(&ascend_lock);
-	p = ascend_end_handle(kind, h);
-	pthread_mutex_unlock(&ascend_lock);
-	free(p);
-	return p != NULL ? ACL_SUCCESS : ACLNN_ERR_PARAM_NULLPTR;
+	return ascend_end_object(kind, h) ? ACL_SUCCESS :
+	    ACLNN_ERR_PARAM_NULLPTR;
 }
 
 EXPORT struct acl_tensor *
@@ -79,7 +60,7 @@ aclCreateTensor(const int64_t *dims, uint64_t ndims, int dtype,
 	}
 	for (i = 0; i < t.nstorage; i++)
 		t.storage[i] = storage[i];
-	return new_object(HANDLE_TENSOR, &t, sizeof(t));
+	return ascend_new_object(HANDLE_TENSOR, &t, sizeof(t));
 }
 
 EXPORT int
@@ -112,7 +93,7 @@ aclCreateScalar(void *value, int dtype)
 	default:
 		return NULL;
 	}
-	return new_object(HANDLE_SCALAR, &d, sizeof(d));
+	return ascend_new_object(HANDLE_SCALAR, &d, sizeof(d));
 }
 
 EXPORT int
@@ -129,7 +110,7 @@ aclCreateIntArray(const int64_t *v, uint64_t n)
 	if (n > MAX_DIMS)
 		return NULL;
 	memcpy(a.v, v, n * sizeof(*v));
-	return new_object(HANDLE_INTS, &a, sizeof(a));
+	return ascend_new_object(HANDLE_INTS, &a, sizeof(a));
 }
 
 EXPORT int
@@ -146,7 +127,7 @@ aclCreateTensorList(const struct acl_tensor *const *t, uint64_t n)
 	if (n > MAX_DIMS)
 		return NULL;
 	memcpy(l.t, t, n * sizeof(*t));
-	return new_object(HANDLE_LIST, &l, sizeof(l));
+	return ascend_new_object(HANDLE_LIST, &l, sizeof(l));
 }
 
 EXPORT int
@@ -333,7 +314,7 @@ ascend_phase_one(const char *op, int check, op_fn *run,
 		e.ws_bytes = ws = ascend_switches()->fn_workspace;
 	strncpy(e.op, op, sizeof(e.op) - 1);
 	*ret_ws = ws;
-	*ret_ex = new_object(HANDLE_EXECUTOR, &e, sizeof(e));
+	*ret_ex = ascend_new_object(HANDLE_EXECUTOR, &e, sizeof(e));
 	return *ret_ex != NULL ? ACL_SUCCESS : 561101;
 }
 
