@@ -171,6 +171,10 @@ int acl_place(struct device *d, const struct program *p, struct weights *ws,
 const struct acl_weight *acl_find_weight(const struct device *d, uint32_t i);
 void acl_free(struct device *d);
 
+/* A block of the pool for floats. */
+int acl_alloc_floats(struct device *d, uint64_t nbytes, const char *what,
+    float **ret, struct err *reterr);
+
 /* --- norms.c --- */
 
 /* NULL: the processor computes this norm.  Otherwise why the host does. */

@@ -206,18 +206,6 @@ acl_norms_choose(struct device *d, const struct program *p,
 	return 0;
 }
 
-static int
-alloc(struct device *d, uint64_t nbytes, const char *what, float **ret,
-    struct err *reterr)
-{
-	void *at;
-	int rc = acl_pool_alloc(d->pool, nbytes, what, &at, reterr);
-
-	if (rc == 0)
-		*ret = at;
-	return rc;
-}
-
 int
 acl_norms_alloc(struct device *d, const struct ascend_sizes *z,
     uint32_t rows, struct err *reterr)
@@ -234,15 +222,15 @@ acl_norms_alloc(struct device *d, const struct ascend_sizes *z,
 	    reterr)) < 0)
 		return rc;
 	x->device_x = x->x.p;
-	if ((d->choice.chip.has_memory && (rc = alloc(d, nbytes,
+	if ((d->choice.chip.has_memory && (rc = acl_alloc_floats(d, nbytes,
 	    "rows of norms", &x->device_x, reterr)) < 0) ||
-	    (rc = alloc(d, nbytes, "results of norms", &x->y, reterr)) < 0 ||
-	    (rc = alloc(d, ascend_rstd_bytes(rows), "results of norms",
-	    &x->rstd, reterr)) < 0)
+	    (rc = acl_alloc_floats(d, nbytes, "results of norms", &x->y,
+	    reterr)) < 0 || (rc = acl_alloc_floats(d, ascend_rstd_bytes(rows),
+	    "results of norms", &x->rstd, reterr)) < 0)
 		return rc;
 	for (i = 0; i < x->n && rc == 0; i++)
-		rc = alloc(d, x->norm[i].cols * sizeof(float), "a norm",
-		    &x->norm[i].w, reterr);
+		rc = acl_alloc_floats(d, x->norm[i].cols * sizeof(float),
+		    "a norm", &x->norm[i].w, reterr);
 	return rc;
 }
 
@@ -335,17 +323,6 @@ acl_norm_is_there(const struct acl_norm *m)
 	return !isnan(m->scale);
 }
 
-static int
-copy(struct device *d, void *dst, const void *src, uint64_t n, int kind,
-    struct err *reterr)
-{
-	const struct acl_lib *l = d->s.src.lib;
-	int rc = l->aclrtMemcpyAsync(dst, n, src, n, kind, d->s.stream);
-
-	return rc == ACL_SUCCESS ? 0 : acl_failed(l, d->s.src.session,
-	    "aclrtMemcpyAsync", rc, reterr);
-}
-
 int
 acl_norm_start(struct device *d, const struct acl_norm *m, uint32_t rows,
     struct err *reterr)
@@ -356,8 +333,8 @@ acl_norm_start(struct device *d, const struct acl_norm *m, uint32_t rows,
 	uint32_t r;
 	int rc = 0;
 
-	if (x->device_x != x->x.p && (rc = copy(d, x->device_x, x->x.p,
-	    (uint64_t)rows * m->cols * sizeof(float),
+	if (x->device_x != x->x.p && (rc = acl_session_copy(&d->s,
+	    x->device_x, x->x.p, (uint64_t)rows * m->cols * sizeof(float),
 	    ACL_MEMCPY_HOST_TO_DEVICE, reterr)) < 0)
 		return rc;
 	for (r = 0; r < rows && rc == 0; r += shape.rows) {
@@ -397,6 +374,7 @@ int
 acl_norm_back(struct device *d, const struct acl_norm *m, uint32_t rows,
     struct err *reterr)
 {
-	return copy(d, d->norms.x.p, d->norms.y, (uint64_t)rows * m->cols *
-	    sizeof(float), ACL_MEMCPY_DEVICE_TO_HOST, reterr);
+	return acl_session_copy(&d->s, d->norms.x.p, d->norms.y,
+	    (uint64_t)rows * m->cols * sizeof(float),
+	    ACL_MEMCPY_DEVICE_TO_HOST, reterr);
 }

@@ -622,22 +622,11 @@ start_call(struct acl_products *p, const struct acl_matrix *w, uint32_t rows,
 	return rc == ACL_SUCCESS ? 0 : failed(p, c, "", rc, reterr);
 }
 
-static int
-copy(const struct acl_products *p, void *dst, const void *src, uint64_t n,
-    int kind, struct err *reterr)
-{
-	int rc = p->s->src.lib->aclrtMemcpyAsync(dst, n, src, n, kind,
-	    p->s->stream);
-
-	return rc == ACL_SUCCESS ? 0 : acl_failed(p->s->src.lib,
-	    p->s->src.session, "aclrtMemcpyAsync", rc, reterr);
-}
-
 int
 acl_products_send(struct acl_products *p, uint32_t k, uint32_t rows,
     struct err *reterr)
 {
-	return p->device_a == p->a ? 0 : copy(p, p->device_a, p->a,
+	return p->device_a == p->a ? 0 : acl_session_copy(p->s, p->device_a, p->a,
 	    (uint64_t)rows * k * sizeof(*p->a), ACL_MEMCPY_HOST_TO_DEVICE,
 	    reterr);
 }
@@ -674,7 +663,7 @@ acl_products_start(struct acl_products *p, const struct acl_matrix *w,
 
 	if (rc < 0 || p->device_c == p->c)
 		return rc;
-	return copy(p, (char *)p->c + at, (char *)p->device_c + at,
+	return acl_session_copy(p->s, (char *)p->c + at, (char *)p->device_c + at,
 	    acl_products_c_bytes(p, w, m), ACL_MEMCPY_DEVICE_TO_HOST, reterr);
 }
 

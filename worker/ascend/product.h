@@ -70,7 +70,7 @@ struct acl_products {
 	unsigned ncalls;
 	uint64_t workspace_need;	/* of all calls so far */
 	int is_limited;			/* to ascend_workspace() */
-	/* Of a trial: counts the calls that were made; when the last operator may
+	/* In a trial: the number of calls that were made; when the last operator may
 	 * be compiled, 0 = at any time. */
 	uint32_t *steps;
 	uint64_t compile_by_ns;

@@ -202,6 +202,17 @@ acl_session_restart(struct acl_session *s, struct err *reterr)
 }
 
 int
+acl_session_copy(struct acl_session *s, void *dst, const void *src,
+    uint64_t n, int kind, struct err *reterr)
+{
+	const struct acl_lib *l = s->src.lib;
+	int rc = l->aclrtMemcpyAsync(dst, n, src, n, kind, s->stream);
+
+	return rc == ACL_SUCCESS ? 0 : acl_failed(l, s->src.session,
+	    "aclrtMemcpyAsync", rc, reterr);
+}
+
+int
 acl_session_renew(struct acl_session *s, struct err *reterr)
 {
 	int rc;

@@ -58,6 +58,10 @@ int acl_session_renew(struct acl_session *s, struct err *reterr);
 int acl_session_wait(struct acl_session *s, uint64_t deadline_ns,
     struct err *reterr);
 
+/* Start a copy of n bytes.  kind: ACL_MEMCPY_... */
+int acl_session_copy(struct acl_session *s, void *dst, const void *src,
+    uint64_t n, int kind, struct err *reterr);
+
 /* Before memory of its tasks is freed: wait a little for those that are left, after an
  * error.  If they do not end, the stream is lost. */
 void acl_session_drain(struct acl_session *s);

@@ -169,18 +169,6 @@ acl_gates_choose(struct device *d, const struct program *p,
 	return 0;
 }
 
-static int
-alloc(struct device *d, uint64_t nbytes, const char *what, float **ret,
-    struct err *reterr)
-{
-	void *at;
-	int rc = acl_pool_alloc(d->pool, nbytes, what, &at, reterr);
-
-	if (rc == 0)
-		*ret = at;
-	return rc;
-}
-
 int
 acl_gates_alloc(struct device *d, const struct ascend_sizes *z,
     struct err *reterr)
@@ -196,17 +184,17 @@ acl_gates_alloc(struct device *d, const struct ascend_sizes *z,
 	    &g->h, reterr)) < 0)
 		return rc;
 	g->f[0] = g->h.p;
-	if ((d->choice.chip.has_memory && (rc = alloc(d, nbytes,
+	if ((d->choice.chip.has_memory && (rc = acl_alloc_floats(d, nbytes,
 	    "rows of activations", &g->f[0], reterr)) < 0) ||
-	    (rc = alloc(d, nbytes, "rows of activations", &g->f[1],
-	    reterr)) < 0 || (rc = alloc(d, nbytes, "rows of activations",
-	    &g->f[2], reterr)) < 0)
+	    (rc = acl_alloc_floats(d, nbytes, "rows of activations", &g->f[1],
+	    reterr)) < 0 || (rc = acl_alloc_floats(d, nbytes,
+	    "rows of activations", &g->f[2], reterr)) < 0)
 		return rc;
 	for (gate = g->gate; gate < g->gate + g->n; gate++)
-		if ((rc = alloc(d, gate->cols * sizeof(float), "scales",
-		    &gate->scale[0], reterr)) < 0 || (rc = alloc(d,
-		    gate->cols * sizeof(float), "scales", &gate->scale[1],
-		    reterr)) < 0)
+		if ((rc = acl_alloc_floats(d, gate->cols * sizeof(float),
+		    "scales", &gate->scale[0], reterr)) < 0 ||
+		    (rc = acl_alloc_floats(d, gate->cols * sizeof(float),
+		    "scales", &gate->scale[1], reterr)) < 0)
 			return rc;
 	return 0;
 }
@@ -347,7 +335,6 @@ acl_gate_start(struct device *d, const struct acl_gate *g, uint32_t r0,
 	const uint64_t at = first_bytes(d, g, m), nbytes = (uint64_t)m *
 	    g->cols * sizeof(float);
 	struct acl_products *p = &d->products;
-	const struct acl_lib *l = d->s.src.lib;
 	uint32_t r, rows;
 	int rc;
 
@@ -362,8 +349,6 @@ acl_gate_start(struct device *d, const struct acl_gate *g, uint32_t r0,
 	}
 	if (d->gates.f[0] == d->gates.h.p)
 		return 0;
-	rc = l->aclrtMemcpyAsync(d->gates.h.p, nbytes, d->gates.f[0], nbytes,
-	    ACL_MEMCPY_DEVICE_TO_HOST, d->s.stream);
-	return rc == ACL_SUCCESS ? 0 : acl_failed(l, d->s.src.session,
-	    "aclrtMemcpyAsync", rc, reterr);
+	return acl_session_copy(&d->s, d->gates.h.p, d->gates.f[0], nbytes,
+	    ACL_MEMCPY_DEVICE_TO_HOST, reterr);
 }

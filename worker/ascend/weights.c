@@ -235,6 +235,18 @@ open_pool(struct device *d, const struct ascend_sizes *z, uint32_t rows,
 	return acl_pool_open(&d->s.src, &plan, &d->pool, reterr);
 }
 
+int
+acl_alloc_floats(struct device *d, uint64_t nbytes, const char *what,
+    float **ret, struct err *reterr)
+{
+	void *at;
+	int rc = acl_pool_alloc(d->pool, nbytes, what, &at, reterr);
+
+	if (rc == 0)
+		*ret = at;
+	return rc;
+}
+
 static int
 alloc_work(struct device *d, const struct ascend_sizes *z, uint32_t rows,
     struct err *reterr)
