@@ -29,7 +29,7 @@
 
 /* Memory that the emulator takes after the probe, for translated code and the
  * operations: see tests/MEASURED.md. */
-#define OWN_RESERVE	(4 * MIB)
+#define OWN_RESERVE	(3 * MIB + MIB / 4)
 
 /* Run-to-run variation of the resident part of its files, which depends on the
  * pages around a touched page that are in the page cache. */
