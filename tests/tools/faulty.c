@@ -820,8 +820,13 @@ int __wrap_domain_wait(struct domain *d, uint64_t deadline_ns,
 static int
 fails_once(const char *kind)
 {
+	uint32_t none = 0;
+
+	/* Two workers may come here at once. */
 	return confined_par != NULL && counters != NULL &&
-	    atomic_load(&counters->hits) == 0 && fails(kind);
+	    strcmp(kind, fault) == 0 && atomic_load(&counters->hits) == 0 &&
+	    atomic_fetch_add(&count, 1) + 1 == nth &&
+	    atomic_compare_exchange_strong(&counters->hits, &none, 1);
 }
 
 int
