@@ -122,6 +122,81 @@ as_child(const char *switches, enum as_family family, int ready,
 	return status;
 }
 
+/* --- sessions and products --- */
+
+static struct acl_host_block a_and_c[2];
+static void *block[8];
+static unsigned nblocks;
+
+void
+as_open(struct acl_session *s)
+{
+	struct err e = { 0 };
+
+	t_ok(acl_session_open("npu0", 0, s, &e), &e);
+	t_ok(acl_session_stream(s, &e), &e);
+}
+
+void
+as_close(struct acl_session *s)
+{
+	struct ascend_standin_counts c;
+
+	acl_session_close(s);
+	c = as_counts();
+	ck_assert_uint_eq(c.streams + c.events + c.contexts + c.tensors +
+	    c.executors + c.graphs, 0);
+}
+
+void *
+as_block(uint64_t nbytes)
+{
+	ck_assert_uint_lt(nblocks, NITEMS(block));
+	as_ok(as_lib()->aclrtMalloc(&block[nblocks], nbytes, 0));
+	return block[nblocks++];
+}
+
+void
+as_free_blocks(void)
+{
+	while (nblocks > 0)
+		as_ok(as_lib()->aclrtFree(block[--nblocks]));
+}
+
+void
+as_open_products(struct acl_products *p)
+{
+	const struct acl_source *src = &p->s->src;
+	struct err e = { 0 };
+
+	t_ok(acl_host_alloc(src, p->a_bytes, "A", &a_and_c[0], &e), &e);
+	t_ok(acl_host_alloc(src, p->c_bytes, "C", &a_and_c[1], &e), &e);
+	p->a = p->device_a = a_and_c[0].p;
+	p->c = p->device_c = a_and_c[1].p;
+	if (!p->s->machine.is_rc) {
+		p->device_a = as_block(p->a_bytes);
+		p->device_c = as_block(p->c_bytes);
+	}
+	p->workspace = as_block(MAX(p->workspace_need, UINT64_C(1)));
+	p->workspace_bytes = p->workspace_need;
+}
+
+void
+as_close_products(struct acl_products *p)
+{
+	struct err e = { 0 };
+
+	as_free_blocks();
+	t_ok(acl_host_free(&p->s->src, &a_and_c[0], &e), &e);
+	t_ok(acl_host_free(&p->s->src, &a_and_c[1], &e), &e);
+}
+
+uint16_t
+as_random_half(void)
+{
+	return float_to_half(((float)t_rand_below(15) - 7) / 8);
+}
+
 /* --- tensors --- */
 
 static size_t

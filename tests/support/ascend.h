@@ -5,8 +5,7 @@
 #define TESTS_SUPPORT_ASCEND_H
 
 #include "t.h"
-#include "worker/ascend/lib.h"
-#include "worker/ascend/memory.h"
+#include "worker/ascend/product.h"
 #include "tests/standin/ascend_counts.h"
 
 /* Which libraries of operators dlopen() will find. */
@@ -47,6 +46,29 @@ extern struct acl_source as_source;
 	    c_.first_misuse);						\
 	_exit(0);							\
 } while (0)
+
+#define HAS(text, part) \
+	ck_assert_msg(strstr((text), (part)) != NULL, "\"%s\" without \"%s\"", \
+	    (text), (part))
+
+/* --- sessions and products, of which a child has one --- */
+
+/* Session npu0 on device 0, with a stream. */
+void as_open(struct acl_session *s);
+/* It must have nothing left but memory. */
+void as_close(struct acl_session *s);
+
+/* Device memory, until as_free_blocks(). */
+void *as_block(uint64_t nbytes);
+void as_free_blocks(void);
+
+/* Make A and C, of p's sizes, and the workspace of the calls so far. */
+void as_open_products(struct acl_products *p);
+/* Free these, and all blocks. */
+void as_close_products(struct acl_products *p);
+
+/* Multiples of 1/8 from -7/8 to 7/8. */
+uint16_t as_random_half(void);
 
 /* --- tensors --- */
 

@@ -642,11 +642,11 @@ row("ascend: a stream goes on after a task that failed",
     "worker/ascend/session.c",
     "aclrtSetStreamFailureMode(s->stream, ACL_STOP_ON_FAILURE);",
     "aclrtSetStreamFailureMode(s->stream, ACL_CONTINUE_ON_FAILURE);",
-    "unit/ascend_product")
+    "unit/ascend_session")
 row("ascend: a wait that failed leaves the stream in use",
     "worker/ascend/session.c",
     "	s->is_lost = 1;\n	/* The device's own", "	/* The device's own",
-    "unit/ascend_product")
+    "unit/ascend_session")
 row("ascend: a product is read before its event", "worker/ascend/queue.c",
     "	rc = acl_session_wait_event(q->p->s, place_of(q, i), deadline_ns,\n"
     "	    reterr);", "	(void)deadline_ns;\n	(void)reterr;\n	rc = 0;",
@@ -706,10 +706,10 @@ row("ascend: a stream stays in a capture that failed",
 row("ascend: a way may compute anything", "worker/ascend/trial.c",
     "			if (!(fabsf(v - want) <= within * (fabsf(want) + 1)))",
     "			if (isnan(v) && within > 2)",
-    "unit/ascend_product")
+    "unit/ascend_choose")
 row("ascend: rows may depend on others", "worker/ascend/trial.c",
     "				rc = 0;\n", "				rc = 1;\n",
-    "unit/ascend_product")
+    "unit/ascend_choose")
 row("ascend: a norm whose rows the host needs stays on the device",
     "worker/ascend/norms.c", "		    !is_for_products(d, p, o) : "
     "!is_product_there(d, p, o))\n			return 0;",
@@ -792,7 +792,7 @@ row("ascend: a conversion that ends the process takes the way along",
     "worker/ascend/trial.c",
     "	if (t->w.format == ASCEND_HALF && t->nz != ACL_ND)",
     "	if (t->w.format == ASCEND_HALF && t->nz == ACL_NZ_KINDS)",
-    "unit/ascend_product")
+    "unit/ascend_choose")
 row("ascend: offsets are those of another group", "worker/ascend/product.c",
     "	at.offsets = weights + ascend_offsets_at(",
     "	at.offsets = weights + ascend_scales_at(", "unit/ascend_product")
@@ -820,23 +820,23 @@ row("ascend: 16-bit floats of a file become integers",
     "unit/ascend_groups")
 row("ascend: integers are tried where K is cut", "worker/ascend/trial.c",
     "	if (t->choice.chip.cut_k) {", "	if (t->choice.chip.cut_k > 1) {",
-    "unit/ascend_product")
+    "unit/ascend_choose")
 row("ascend: a way that ends its process is tried again",
     "worker/ascend/trial.c",
     "	t->notes->trying = 1 + i;", "	t->notes->trying = 0;",
-    "unit/ascend_product")
+    "unit/ascend_choose")
 row("ascend: 4-bit integers that end the process take the others along",
     "worker/ascend/trial.c", "t->w.format == ASCEND_INT4 ? ACL_NOTE_INT4 :",
-    "t->w.format > ASCEND_INT4 ? ACL_NOTE_INT4 :", "unit/ascend_product")
+    "t->w.format > ASCEND_INT4 ? ACL_NOTE_INT4 :", "unit/ascend_choose")
 row("ascend: the measurement of workspace is not noted",
     "worker/ascend/trial.c",
     "			t->notes->trying = 1 + note_of(t,\n"
     "			    (enum acl_way)form_of(t)->way);\n", "",
-    "unit/ascend_product")
+    "unit/ascend_choose")
 row("ascend: a way that was noted is tried again", "worker/ascend/trial.c",
     "	if (t->notes->outcome[i] != ACL_FINE) {",
     "	if (t->notes->outcome[i] > ACL_HANGS) {",
-    "unit/ascend_product")
+    "unit/ascend_choose")
 row("ascend: a worker that was held up is no loss", "worker/ascend/memo.c",
     "	if (m->is_calling && after_hang)\n		m->losses++;\n",
     "	(void)after_hang;\n", "unit/ascend_attempt")
@@ -913,7 +913,7 @@ row("ascend: workspace is not limited", "worker/ascend/product.c",
 row("ascend: workspace is that of small matrices", "worker/ascend/trial.c",
     "	return (uint32_t)MIN(most, (uint64_t)ASCEND_MOST_PERCENT);",
     "	return (uint32_t)MIN(most, (uint64_t)1);",
-    "unit/ascend_product")
+    "unit/ascend_choose")
 row("ascend: the plan knows of no graphs", "worker/stage/probe.c",
     "wt.ascend_graph_bytes = p.ascend.graph_bytes;",
     "wt.ascend_graph_bytes = 0;", "e2e/ascend.sh")

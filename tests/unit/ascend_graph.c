@@ -21,10 +21,7 @@ static struct acl_choice choice;
 static void
 begin(void)
 {
-	struct err e = { 0 };
-
-	t_ok(acl_session_open("npu0", 0, &s, &e), &e);
-	t_ok(acl_session_stream(&s, &e), &e);
+	as_open(&s);
 	choice = (struct acl_choice){ .magic = ACL_CHOICE,
 	    .form[ASCEND_HALF] = { .way = ACL_WAY_MM, .c_type = ACL_FLOAT,
 	    .nclasses = 3, .rows = { 1, 8, ASCEND_ROWS } },
@@ -34,13 +31,8 @@ begin(void)
 static void
 end(void)
 {
-	struct ascend_standin_counts c;
-
-	acl_session_close(&s);
-	c = as_counts();
-	ck_assert_uint_eq(c.streams + c.events + c.contexts + c.tensors +
-	    c.executors + c.graphs, 0);
-	ck_assert_uint_eq(c.device_bytes, 0);
+	as_close(&s);
+	ck_assert_uint_eq(as_counts().device_bytes, 0);
 }
 
 /* --- the trial --- */
@@ -136,8 +128,6 @@ enum { N = 64, K = 64 };
 static struct acl_products p;
 static struct acl_queue q;
 static struct acl_matrix w[2];
-static struct acl_host_block host[2];
-static void *block[5];
 static float plain[2][N], got[N];
 
 static void
@@ -149,23 +139,17 @@ open_products(void)
 
 	p = (struct acl_products){ .s = &s, .choice = &choice,
 	    .a_bytes = ASCEND_ROWS * K * sizeof(uint16_t), .c_bytes = 64 * KIB };
-	for (i = 0; i < 5; i++)
-		as_ok(as_lib()->aclrtMalloc(&block[i], 64 * KIB, 0));
 	for (i = 0; i < 2; i++) {
-		w[i] = (struct acl_matrix){ .n = N, .k = K, .w = block[i] };
+		w[i] = (struct acl_matrix){ .n = N, .k = K,
+		    .w = as_block(sizeof(half)) };
 		for (j = 0; j < N * K; j++)
 			half[j] = float_to_half((float)t_rand_below(15) - 7);
-		as_ok(as_lib()->aclrtMemcpy(block[i], sizeof(half), half,
-		    sizeof(half), ACL_MEMCPY_HOST_TO_DEVICE));
+		as_ok(as_lib()->aclrtMemcpy((void *)(uintptr_t)w[i].w,
+		    sizeof(half), half, sizeof(half),
+		    ACL_MEMCPY_HOST_TO_DEVICE));
 		t_ok(acl_products_prepare(&p, &w[i], &e), &e);
 	}
-	t_ok(acl_host_alloc(&s.src, p.a_bytes, "A", &host[0], &e), &e);
-	t_ok(acl_host_alloc(&s.src, p.c_bytes, "C", &host[1], &e), &e);
-	p.a = host[0].p;
-	p.c = host[1].p;
-	p.device_a = block[2];
-	p.device_c = block[3];
-	p.workspace = block[4];
+	as_open_products(&p);
 	t_ok(acl_session_events(&s, &e), &e);
 	acl_queue_init(&q, &p);
 }
@@ -173,14 +157,8 @@ open_products(void)
 static void
 close_products(void)
 {
-	struct err e = { 0 };
-	unsigned i;
-
 	acl_products_close(&p);
-	for (i = 0; i < 5; i++)
-		as_ok(as_lib()->aclrtFree(block[i]));
-	t_ok(acl_host_free(&s.src, &host[0], &e), &e);
-	t_ok(acl_host_free(&s.src, &host[1], &e), &e);
+	as_close_products(&p);
 }
 
 static void

@@ -13,25 +13,6 @@
 
 static struct acl_session s;
 
-static void
-begin(void)
-{
-	struct err e = { 0 };
-
-	t_ok(acl_session_open("npu0", 0, &s, &e), &e);
-	t_ok(acl_session_stream(&s, &e), &e);
-}
-
-static void
-end(void)
-{
-	struct ascend_standin_counts c;
-
-	acl_session_close(&s);
-	c = as_counts();
-	ck_assert_uint_eq(c.streams + c.contexts + c.tensors + c.executors, 0);
-}
-
 /* --- calls --- */
 
 START_TEST(rows_are_cut_into_classes)
@@ -64,7 +45,7 @@ add_often(void)
 	struct err e = { 0 };
 	int i;
 
-	begin();
+	as_open(&s);
 	x = as_matrix(ACL_FLOAT, 8, 32);
 	y = as_matrix(ACL_FLOAT, 8, 32);
 	z = as_matrix(ACL_FLOAT, 8, 32);
@@ -91,7 +72,7 @@ add_often(void)
 	as_free(&x);
 	as_free(&y);
 	as_free(&z);
-	end();
+	as_close(&s);
 }
 
 START_TEST(calls_are_made_once_where_they_can)
@@ -112,7 +93,7 @@ refuse_workspace(void)
 	struct err e = { 0 };
 	int code = 0;
 
-	begin();
+	as_open(&s);
 	ck_assert_int_eq(acl_fns_prepare(&f, &shape, &code, &e), -ENOTSUP);
 	ck_assert_msg(strstr(e.msg, "bytes of workspace, and 1 are") != NULL,
 	    "%s", e.msg);
@@ -120,7 +101,7 @@ refuse_workspace(void)
 	t_ok(acl_fns_prepare(&f, &shape, &code, &e), &e);
 	ck_assert_uint_gt(f.workspace_need, 1);
 	acl_fns_close(&f);
-	end();
+	as_close(&s);
 }
 
 START_TEST(workspace_beyond_the_plan_is_refused)
@@ -141,7 +122,7 @@ try_all(void)
 	struct ascend_standin_counts c;
 	uint64_t workspace;
 
-	begin();
+	as_open(&s);
 	at_end = acl_try_fns(&s, &notes, 3, got, &workspace);
 	c = as_counts();
 	if (at_end == 0)
@@ -166,7 +147,7 @@ check_all(void)
 		    ACL_FN_RIGHT, "%s, not: %s", text, expected[i] != NULL ?
 		    expected[i] : "is right");
 	}
-	end();
+	as_close(&s);
 }
 
 #define FINDS(switches, ...) do {					\
@@ -234,7 +215,7 @@ try_alone(void *arg, struct acl_notes *n, void *ret, struct err *reterr)
 
 	(void)arg;
 	(void)reterr;
-	begin();
+	as_open(&s);
 	rc = acl_try_fns(&s, n, 3, ret, &workspace);
 	acl_session_close(&s);
 	return rc;
@@ -266,7 +247,7 @@ have_no_time(void)
 	notes = (struct acl_notes){ .is_late = 1 };
 	try_all();
 	ck_assert_int_eq(acl_fn_outcome(got[ACL_FN_NORM]), ACL_FN_UNTRIED);
-	end();
+	as_close(&s);
 }
 
 START_TEST(without_time_nothing_is_tried)

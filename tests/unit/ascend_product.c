@@ -1,5 +1,5 @@
-/* tests/unit/ascend_product.c - tests of sessions on the stand-in for CANN: a stream
- * that stops, products of each way, and the trial that chooses a way. */
+/* tests/unit/ascend_product.c - tests of products on the stand-in for CANN: each way,
+ * type of weights, layout and cut. */
 #include "tests/support/ascend.h"
 
 #include <errno.h>
@@ -7,181 +7,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "kernels/types/quant.h"
 #include "shm/event.h"
 #include "worker/ascend/groups.h"
 #include "worker/ascend/rows.h"
-#include "worker/ascend/trial.h"
 
 #define WAIT_NS	UINT64_C(20000000000)
-#define HAS(text, part) \
-	ck_assert_msg(strstr((text), (part)) != NULL, "\"%s\" without \"%s\"", \
-	    (text), (part))
 
 static struct acl_session s;
-
-static void
-begin(void)
-{
-	struct err e = { 0 };
-
-	t_ok(acl_session_open("npu0", 0, &s, &e), &e);
-	t_ok(acl_session_stream(&s, &e), &e);
-}
-
-static void
-end(void)
-{
-	struct ascend_standin_counts c;
-
-	acl_session_close(&s);
-	c = as_counts();
-	ck_assert_uint_eq(c.streams + c.contexts + c.tensors + c.executors, 0);
-}
-
-/* --- sessions --- */
-
-/* Copy x to y, then y to z. */
-static void
-start_copies(const struct as_tensor *x, const struct as_tensor *y,
-    const struct as_tensor *z)
-{
-	const struct acl_lib *l = as_lib();
-	struct acl_executor *ex;
-	uint64_t ws;
-
-	as_ok(l->InplaceCopy(y->t, x->t, &ws, &ex));
-	as_ok(l->run[ACL_OP_InplaceCopy](NULL, 0, ex, s.stream));
-	as_ok(l->InplaceCopy(z->t, x->t, &ws, &ex));
-	as_ok(l->run[ACL_OP_InplaceCopy](NULL, 0, ex, s.stream));
-}
-
-static void
-lose_stream(void)
-{
-	struct as_tensor x, y, z;
-	float v[16], got[16], zeros[16] = { 0 };
-	struct err e = { 0 };
-
-	begin();
-	x = as_matrix(ACL_FLOAT, 1, 16);
-	y = as_matrix(ACL_FLOAT, 1, 16);
-	z = as_matrix(ACL_FLOAT, 1, 16);
-	as_fill(&x, v);
-	as_put(&z, zeros);
-	start_copies(&x, &y, &z);
-	ck_assert_int_lt(acl_session_wait(&s, event_now_ns() + WAIT_NS, &e), 0);
-	ck_assert(s.is_lost);
-	HAS(e.msg, "session npu0");
-	HAS(e.msg, "507018");
-	/* The task after it did not run. */
-	as_get(&z, got);
-	ck_assert_mem_eq(got, zeros, sizeof(got));
-	as_free(&x);
-	as_free(&y);
-	as_free(&z);
-	e.msg[0] = '\0';
-	t_ok(acl_session_renew(&s, &e), &e);
-	x = as_matrix(ACL_FLOAT, 1, 16);
-	y = as_matrix(ACL_FLOAT, 1, 16);
-	z = as_matrix(ACL_FLOAT, 1, 16);
-	as_fill(&x, v);
-	start_copies(&x, &y, &z);
-	t_ok(acl_session_wait(&s, event_now_ns() + WAIT_NS, &e), &e);
-	as_get(&z, got);
-	ck_assert_mem_eq(got, v, sizeof(got));
-	as_free(&x);
-	as_free(&y);
-	as_free(&z);
-	end();
-}
-
-static void
-hang(void)
-{
-	struct as_tensor x, y, z;
-	uint64_t start_ns;
-	struct err e = { 0 };
-
-	begin();
-	x = as_matrix(ACL_FLOAT, 1, 16);
-	y = as_matrix(ACL_FLOAT, 1, 16);
-	z = as_matrix(ACL_FLOAT, 1, 16);
-	start_copies(&x, &y, &z);
-	start_ns = event_now_ns();
-	ck_assert_int_eq(acl_session_wait(&s, start_ns + 50000000, &e),
-	    -ETIMEDOUT);
-	ck_assert_uint_lt(event_now_ns() - start_ns, WAIT_NS);
-	ck_assert(s.is_lost);
-	acl_session_close(&s);
-	_exit(0);			/* the task still has the memory */
-}
-
-START_TEST(a_stream_stops_at_the_first_task_that_fails)
-{
-	as_run_bare("late=InplaceCopy@1", AS_OLD, lose_stream);
-	as_run_bare("soc=310B,ops=all,late=InplaceCopy@1", AS_OLD,
-	    lose_stream);
-}
-END_TEST
-
-START_TEST(a_task_that_hangs_is_given_up)
-{
-	as_run_bare("hang=InplaceCopy@1", AS_OLD, hang);
-}
-END_TEST
-
-static void
-open_stub(void)
-{
-	struct err e = { 0 };
-
-	ck_assert_int_eq(acl_session_open("npu0", 0, &s, &e), -ENOENT);
-	acl_session_close(&s);
-}
-
-static void
-open_third(void)
-{
-	struct err e = { 0 };
-
-	ck_assert_int_eq(acl_session_open("npu0", 2, &s, &e), -ENODEV);
-	HAS(e.msg, "no device 2");
-	acl_session_close(&s);
-}
-
-START_TEST(a_session_without_a_device_is_refused)
-{
-	as_run_bare("stub=1", AS_OLD, open_stub);
-	as_run_bare("", AS_OLD, open_third);
-}
-END_TEST
-
-/* --- products --- */
-
 static struct acl_choice choice;
 static struct acl_products p;
 static struct acl_matrix w;
-static struct acl_host_block host[2];
-static void *block[4];
-static unsigned nblocks;
 static uint16_t *x;			/* A (ASCEND_ROWS x k) */
 static float *values;			/* W (n x k) */
-
-static void *
-device_block(uint64_t nbytes)
-{
-	as_ok(as_lib()->aclrtMalloc(&block[nblocks], nbytes, 0));
-	return block[nblocks++];
-}
-
-static uint16_t
-random_half(void)
-{
-	return float_to_half(((float)t_rand_below(15) - 7) / 8);
-}
 
 /* A block of a file's row with group g of row i: integers from -7 to 7. */
 static void
@@ -253,10 +92,10 @@ put_weights(void)
 
 	values = malloc((uint64_t)w.n * w.k * sizeof(*values));
 	for (j = 0; j < (uint64_t)w.n * w.k; j++)
-		values[j] = half_to_float(random_half());
+		values[j] = half_to_float(as_random_half());
 	for (i = 0; i < w.n; i++)
 		put_row(there, i);
-	w.w = device_block(nbytes);
+	w.w = as_block(nbytes);
 	as_ok(as_lib()->aclrtMemcpy((void *)(uintptr_t)w.w, nbytes, there,
 	    nbytes, ACL_MEMCPY_HOST_TO_DEVICE));
 	free(there);
@@ -268,38 +107,23 @@ static void
 begin_product(void)
 {
 	const uint32_t n = w.n, k = w.k;
-	struct err e = { 0 };
 	uint64_t i;
 
 	p.a_bytes = (uint64_t)ASCEND_ROWS * k * sizeof(uint16_t);
 	p.c_bytes = (uint64_t)ASCEND_ROWS * ALIGN_UP((uint64_t)n,
 	    (uint64_t)ASCEND_UNIT) * sizeof(float) *
 	    ascend_segments(&choice.chip, k);
-	t_ok(acl_host_alloc(&s.src, p.a_bytes, "A", &host[0], &e), &e);
-	t_ok(acl_host_alloc(&s.src, p.c_bytes, "C", &host[1], &e), &e);
-	p.a = p.device_a = host[0].p;
-	p.c = p.device_c = host[1].p;
-	if (!s.machine.is_rc) {
-		p.device_a = device_block(p.a_bytes);
-		p.device_c = device_block(p.c_bytes);
-	}
-	p.workspace = device_block(MAX(p.workspace_need, UINT64_C(1)));
-	p.workspace_bytes = p.workspace_need;
+	as_open_products(&p);
 	put_weights();
 	x = malloc(p.a_bytes);
 	for (i = 0; i < (uint64_t)ASCEND_ROWS * k; i++)
-		x[i] = random_half();
+		x[i] = as_random_half();
 }
 
 static void
 end_product(void)
 {
-	struct err e = { 0 };
-
-	while (nblocks > 0)
-		as_ok(as_lib()->aclrtFree(block[--nblocks]));
-	t_ok(acl_host_free(&s.src, &host[0], &e), &e);
-	t_ok(acl_host_free(&s.src, &host[1], &e), &e);
+	as_close_products(&p);
 	free(x);
 	free(values);
 }
@@ -379,27 +203,27 @@ multiply_each_way(void)
 {
 	unsigned way;
 
-	begin();
+	as_open(&s);
 	for (way = ACL_WAY_NONE + 1; way < ACL_WAY_GROUPS; way++) {
 		choose((enum acl_way)way, 1);
 		check_shape(ASCEND_HALF, 33, 48);
 		check_shape(ASCEND_HALF, 16, ASCEND_SEGMENT + 32);
 		acl_products_close(&p);
 	}
-	end();
+	as_close(&s);
 }
 
 static void
 multiply_columns(void)
 {
-	begin();
+	as_open(&s);
 	choose(ACL_WAY_MM, 0);
 	check_shape(ASCEND_HALF, ACL_MOST_N + 40, 16);
 	check_shape(ASCEND_INT8, ACL_MOST_N + 40, 64);
 	check_shape(ASCEND_INT4, ACL_MOST_N + 40, 64);
 	check_shape(ASCEND_OFFSETS, ACL_MOST_N + 40, 64);
 	acl_products_close(&p);
-	end();
+	as_close(&s);
 }
 
 static enum acl_nz nz;
@@ -446,7 +270,7 @@ multiply_nz(void)
 {
 	enum acl_way way;
 
-	begin();
+	as_open(&s);
 	for (way = ACL_WAY_MM; way <= ACL_WAY_MATMUL; way++) {
 		ck_assert(acl_nz_is_there(s.src.lib, way, nz));
 		choose(way, 1);
@@ -457,7 +281,7 @@ multiply_nz(void)
 			check_put(ACL_MOST_N + 40, 32);
 		acl_products_close(&p);
 	}
-	end();
+	as_close(&s);
 }
 
 static void
@@ -465,7 +289,7 @@ refuse_conversion(void)
 {
 	struct err e = { 0 };
 
-	begin();
+	as_open(&s);
 	choose(ACL_WAY_MM, 0);
 	choice.form[ASCEND_HALF].nz = ACL_NZ_BY_LIBRARY;
 	choice.chip.workspace_bytes = 4096;
@@ -474,7 +298,7 @@ refuse_conversion(void)
 	ck_assert_int_eq(acl_products_prepare(&p, &w, &e), -ENOTSUP);
 	HAS(e.msg, "aclnnTransMatmulWeight needs 32768 bytes of workspace");
 	acl_products_close(&p);
-	end();
+	as_close(&s);
 }
 
 static void
@@ -482,7 +306,7 @@ refuse_size(void)
 {
 	struct err e = { 0 };
 
-	begin();
+	as_open(&s);
 	choose(ACL_WAY_MM, 0);
 	choice.form[ASCEND_HALF].nz = ACL_NZ_BY_LIBRARY;
 	set_matrix(ASCEND_HALF, 128, 128);
@@ -491,7 +315,7 @@ refuse_size(void)
 	ck_assert(!acl_nz_is_there(s.src.lib, ACL_WAY_CONVOLUTION,
 	    ACL_NZ_BY_US));
 	acl_products_close(&p);
-	end();
+	as_close(&s);
 }
 
 /* Each product reads W in the layout that its tensor names. */
@@ -514,14 +338,14 @@ multiply_integers(void)
 {
 	enum ascend_format f;
 
-	begin();
+	as_open(&s);
 	choose(ACL_WAY_MM, 0);
 	for (f = ASCEND_INT8; f < ASCEND_FORMATS; f++) {
 		check_shape(f, 33, 64);
 		check_shape(f, 17, 4096 + 32);
 	}
 	acl_products_close(&p);
-	end();
+	as_close(&s);
 }
 
 START_TEST(integers_are_multiplied_in_groups)
@@ -615,12 +439,12 @@ multiply_large(enum ascend_format f, int cut_k)
 static void
 multiply_largest(void)
 {
-	begin();
+	as_open(&s);
 	multiply_large(ASCEND_HALF, 0);
 	multiply_large(ASCEND_HALF, 1);
 	multiply_large(ASCEND_INT8, 0);
 	multiply_large(ASCEND_INT4, 0);
-	end();
+	as_close(&s);
 }
 
 START_TEST(large_numbers_do_not_overflow)
@@ -638,7 +462,7 @@ run_often(void)
 	struct err e = { 0 };
 	int i;
 
-	begin();
+	as_open(&s);
 	choose(often, 1);
 	set_matrix(ASCEND_HALF, 32, 64);
 	t_ok(acl_products_prepare(&p, &w, &e), &e);
@@ -653,7 +477,7 @@ run_often(void)
 	ck_assert_uint_eq(after.products, before.products + 10);
 	end_product();
 	acl_products_close(&p);
-	end();
+	as_close(&s);
 }
 
 START_TEST(executors_are_made_once)
@@ -683,13 +507,13 @@ refuse_long_rows(void)
 {
 	struct err e = { 0 };
 
-	begin();
+	as_open(&s);
 	choose(ACL_WAY_MM, 0);
 	set_matrix(ASCEND_HALF, 16, ASCEND_SEGMENT + 32);
 	ck_assert_int_eq(acl_products_prepare(&p, &w, &e), -ENOTSUP);
 	HAS(e.msg, "361001");
 	acl_products_close(&p);
-	end();
+	as_close(&s);
 }
 
 static void
@@ -697,7 +521,7 @@ refuse_workspace(void)
 {
 	struct err e = { 0 };
 
-	begin();
+	as_open(&s);
 	choose(ACL_WAY_MM, 0);
 	choice.chip.workspace_bytes = 4096;
 	p.is_limited = 1;
@@ -707,7 +531,7 @@ refuse_workspace(void)
 	choice.chip.workspace_percent = 50;
 	t_ok(acl_products_prepare(&p, &w, &e), &e);
 	acl_products_close(&p);
-	end();
+	as_close(&s);
 }
 
 static void
@@ -715,12 +539,12 @@ run_unprepared(void)
 {
 	struct err e = { 0 };
 
-	begin();
+	as_open(&s);
 	choose(ACL_WAY_MM, 0);
 	w = (struct acl_matrix){ .n = 16, .k = 16, .w = &w };
 	ck_assert_int_eq(acl_products_start(&p, &w, 64, 0, 1, 0, &e), -EINVAL);
 	acl_products_close(&p);
-	end();
+	as_close(&s);
 }
 
 static void
@@ -728,7 +552,7 @@ refuse_compilation(void)
 {
 	struct err e = { 0 };
 
-	begin();
+	as_open(&s);
 	choose(ACL_WAY_CLASSIC, 0);
 	set_matrix(ASCEND_HALF, 16, 64);
 	ck_assert_int_eq(acl_products_prepare(&p, &w, &e), -ENOTSUP);
@@ -736,7 +560,7 @@ refuse_compilation(void)
 	HAS(e.msg, "package of operator kernels");
 	HAS(e.msg, "python3");
 	acl_products_close(&p);
-	end();
+	as_close(&s);
 }
 
 static void
@@ -744,13 +568,13 @@ refuse_options(void)
 {
 	struct err e = { 0 };
 
-	begin();
+	as_open(&s);
 	choose(ACL_WAY_CLASSIC, 0);
 	set_matrix(ASCEND_HALF, 16, 64);
 	ck_assert_int_eq(acl_products_prepare(&p, &w, &e), -ENOTSUP);
 	HAS(e.msg, "aclSetCompileopt failed with 500001");
 	acl_products_close(&p);
-	end();
+	as_close(&s);
 }
 
 /* An older compiler, which does not know the second option or the third. */
@@ -759,7 +583,7 @@ lack_options(void)
 {
 	struct err e = { 0 };
 
-	begin();
+	as_open(&s);
 	choose(ACL_WAY_CLASSIC, 0);
 	set_matrix(ASCEND_HALF, 16, 64);
 	t_ok(acl_products_prepare(&p, &w, &e), &e);
@@ -767,7 +591,7 @@ lack_options(void)
 	check_product(0, 3);
 	end_product();
 	acl_products_close(&p);
-	end();
+	as_close(&s);
 }
 
 START_TEST(an_option_of_newer_compilers_may_be_unknown)
@@ -782,14 +606,14 @@ find_no_compiler(void)
 {
 	struct err e = { 0 };
 
-	begin();
+	as_open(&s);
 	ck_assert_int_eq(acl_way_is_there(s.src.lib, ACL_WAY_CLASSIC), 0);
 	choose(ACL_WAY_CLASSIC, 0);
 	set_matrix(ASCEND_HALF, 16, 64);
 	ck_assert_int_eq(acl_products_prepare(&p, &w, &e), -ENOTSUP);
 	HAS(e.msg, "no libacl_op_compiler.so");
 	acl_products_close(&p);
-	end();
+	as_close(&s);
 }
 
 /* In a trial the time of all compilations is limited; each is a step. */
@@ -799,7 +623,7 @@ compile_late(void)
 	uint32_t steps = 0;
 	struct err e = { 0 };
 
-	begin();
+	as_open(&s);
 	choose(ACL_WAY_CLASSIC, 0);
 	p.steps = &steps;
 	set_matrix(ASCEND_HALF, 16, 64);
@@ -810,7 +634,7 @@ compile_late(void)
 	ck_assert_int_eq(acl_products_prepare(&p, &w, &e), -ENOTSUP);
 	HAS(e.msg, "compiled too slowly");
 	acl_products_close(&p);
-	end();
+	as_close(&s);
 }
 
 START_TEST(an_operator_by_name_that_is_refused_says_so)
@@ -832,319 +656,10 @@ START_TEST(products_that_are_refused_say_so)
 }
 END_TEST
 
-/* --- the trial --- */
-
-static struct {
-	enum acl_way way;
-	enum acl_nz nz;
-	unsigned nclasses, cut_k, c_type, groups;
-	const char *groups_reason;
-	const char *reason;		/* has this; NULL = there is none */
-} want;
-
-static void
-check_choice(void)
-{
-	const struct acl_form *f = &choice.form[ASCEND_HALF];
-	struct ascend_standin_counts c;
-	char groups_reason[ACL_REASON];
-	struct acl_notes notes = { 0 };
-
-	begin();
-	choice = (struct acl_choice){ .magic = ACL_CHOICE,
-	    .chip = { .has_memory = !s.machine.is_rc } };
-	ck_assert_int_eq(acl_choose(&s, &notes, &choice, groups_reason), 0);
-	ck_assert_uint_eq(notes.trying, 0);
-	ck_assert_msg(f->way == want.way, "%s, not %s: %s",
-	    acl_way_name(f->way), acl_way_name(want.way), choice.reason);
-	if (want.reason != NULL)
-		HAS(choice.reason, want.reason);
-	else
-		ck_assert_str_eq(choice.reason, "");
-	if (want.way != ACL_WAY_NONE) {
-		ck_assert_uint_eq(f->nz, want.nz);
-		ck_assert_uint_eq(f->nclasses, want.nclasses);
-		ck_assert_uint_eq(choice.chip.cut_k, want.cut_k);
-		ck_assert_uint_eq(f->c_type, want.c_type);
-		ck_assert_msg(choice.chip.groups == want.groups, "groups %u: "
-		    "%s", choice.chip.groups, groups_reason);
-		if (want.groups_reason != NULL)
-			HAS(groups_reason, want.groups_reason);
-		else
-			ck_assert_str_eq(groups_reason, "");
-	}
-	c = as_counts();
-	ck_assert_uint_eq(c.device_bytes, 0);
-	end();
-}
-
-/* "way, classes, cut, type" of an answer. */
-#define CHOOSES(switches, way_, classes, cut, type, why) do {		\
-	want.way = (way_);						\
-	want.nclasses = (classes);					\
-	want.cut_k = (cut);						\
-	want.c_type = (type);						\
-	want.reason = (why);						\
-	want.groups = (cut) ? 0 : groups_;				\
-	want.groups_reason = (cut) ? "K is in segments" : groups_reason_; \
-	as_run_bare((switches), AS_OLD, check_choice);			\
-} while (0)
-
-START_TEST(the_first_way_that_is_right_is_chosen)
-{
-	const char *groups_reason_ = NULL;
-	unsigned groups_ = 3;
-
-	CHOOSES("", ACL_WAY_MM, 3, 0, ACL_FLOAT, NULL);
-	CHOOSES("soc=310B", ACL_WAY_MM, 3, 1, ACL_FLOAT, NULL);
-	CHOOSES("missing=Mm", ACL_WAY_MATMUL, 3, 0, ACL_FLOAT,
-	    "aclnnMm is not in this CANN");
-	CHOOSES("fail=Mm:161002", ACL_WAY_MATMUL, 3, 0, ACL_FLOAT, "161002");
-	CHOOSES("fail=Mm:361001+Matmul:561103", ACL_WAY_BATCH_MATMUL, 3, 0,
-	    ACL_FLOAT, "361001");
-	CHOOSES("late=Mm:507018+Matmul:507015", ACL_WAY_BATCH_MATMUL, 3, 0,
-	    ACL_FLOAT, "507018");
-	CHOOSES("wrong=Mm", ACL_WAY_MATMUL, 3, 0, ACL_FLOAT, "instead of");
-	groups_ = 2;
-	groups_reason_ = "161002";
-	CHOOSES("offsets=0", ACL_WAY_MM, 3, 0, ACL_FLOAT, NULL);
-	groups_ = 0;
-	groups_reason_ = "WeightQuantBatchMatmulV2";
-	CHOOSES("zero=Mm+Matmul+BatchMatMul+WeightQuantBatchMatmulV2",
-	    ACL_WAY_CONVOLUTION, 3, 0, ACL_FLOAT, "instead of");
-	groups_reason_ = "361001";
-	CHOOSES("soc=310B,ops=docs", ACL_WAY_CONVOLUTION, 3, 0, ACL_FLOAT,
-	    "361001");
-	groups_reason_ = "is not in this CANN";
-	CHOOSES("soc=310B,ops=docs,as=missing", ACL_WAY_CONVOLUTION, 3, 0,
-	    ACL_FLOAT, "is not in this CANN");
-	CHOOSES("soc=310B,ops=classic", ACL_WAY_CLASSIC, 3, 1, ACL_FLOAT,
-	    "361001");
-	groups_reason_ = "500002";
-	CHOOSES("soc=310B,quirks=0,ops=classic,as=500002", ACL_WAY_CLASSIC, 3,
-	    0, ACL_FLOAT, "500002");
-	groups_reason_ = "is not in this CANN";
-	CHOOSES("ops=classic,as=missing", ACL_WAY_CLASSIC, 3, 0, ACL_FLOAT,
-	    "is not in this CANN");
-	groups_reason_ = "361001";
-	/* A board as the documents have it, whatever others report. */
-	groups_reason_ = "361001";
-	CHOOSES("soc=310B,ops=docs,as=507018", ACL_WAY_CONVOLUTION, 3, 0,
-	    ACL_FLOAT, "507018");
-}
-END_TEST
-
-/* Row-major matrices are refused. */
-#define NZ_ONLY	"nd=0,missing=Convolution+aclopCompile,"
-
-START_TEST(fractal_nz_is_chosen_where_nothing_else_is_right)
-{
-	const char *groups_reason_ = NULL;
-	unsigned groups_ = 3;
-
-	want.nz = ACL_NZ_BY_LIBRARY;
-	CHOOSES(NZ_ONLY, ACL_WAY_MM, 3, 0, ACL_FLOAT, "561103");
-	CHOOSES(NZ_ONLY "wrong=Mm", ACL_WAY_MATMUL, 3, 0, ACL_FLOAT, "561103");
-	want.nz = ACL_NZ_BY_US;
-	CHOOSES(NZ_ONLY "fail=TransMatmulWeight:561103", ACL_WAY_MM, 3, 0,
-	    ACL_FLOAT, "561103");
-	/* The library's matrix is wrong. */
-	CHOOSES(NZ_ONLY "zero=TransMatmulWeight", ACL_WAY_MM, 3, 0, ACL_FLOAT,
-	    "561103");
-	CHOOSES(NZ_ONLY "soc=310B", ACL_WAY_MM, 3, 1, ACL_FLOAT, "561103");
-	want.nz = ACL_ND;
-	CHOOSES(NZ_ONLY "nz=0", ACL_WAY_NONE, 0, 0, 0, "561103");
-}
-END_TEST
-
-START_TEST(no_way_is_chosen_where_none_is_right)
-{
-	const char *groups_reason_ = NULL;
-	unsigned groups_ = 0;
-
-	CHOOSES("soc=310B,ops=none", ACL_WAY_NONE, 0, 0, 0, "361001");
-	CHOOSES("soc=310B,ops=none,as=561103", ACL_WAY_NONE, 0, 0, 0,
-	    "561103");
-	CHOOSES("soc=310B,ops=none,as=507018", ACL_WAY_NONE, 0, 0, 0,
-	    "507018");
-	CHOOSES("ops=classic,wrong=MatMulV2", ACL_WAY_NONE, 0, 0, 0, "361001");
-	CHOOSES("ops=classic,late=MatMulV2:507018", ACL_WAY_NONE, 0, 0, 0,
-	    "361001");
-	CHOOSES("ops=classic,missing=aclopCompile", ACL_WAY_NONE, 0, 0, 0,
-	    "361001");
-	CHOOSES("ops=classic,fail=aclopExecWithHandle:100025", ACL_WAY_NONE, 0,
-	    0, 0, "361001");
-	CHOOSES("wrong=all", ACL_WAY_NONE, 0, 0, 0, "instead of");
-	CHOOSES("zero=all", ACL_WAY_NONE, 0, 0, 0, "instead of");
-}
-END_TEST
-
-static void
-measure_workspace(void)
-{
-	struct acl_notes notes = { 0 };
-	char unused[ACL_REASON];
-
-	begin();
-	choice = (struct acl_choice){ .magic = ACL_CHOICE,
-	    .chip = { .has_memory = !s.machine.is_rc } };
-	ck_assert_int_eq(acl_choose(&s, &notes, &choice, unused), 0);
-	/* The constant part is more than the library's. */
-	ck_assert_uint_le(choice.chip.workspace_percent, 130);
-	ck_assert_uint_ge(choice.chip.workspace_percent, 110);
-	ck_assert_uint_ge(choice.chip.workspace_bytes, 4096);
-	end();
-}
-
-START_TEST(workspace_grows_with_the_matrix)
-{
-	as_run_bare("workspace-percent=130", AS_OLD, measure_workspace);
-	as_run_bare("soc=310B,workspace-percent=130", AS_OLD,
-	    measure_workspace);
-}
-END_TEST
-
-/* As the probe does it. */
-static int
-choose_alone(void *arg, struct acl_notes *notes, void *ret, struct err *reterr)
-{
-	char groups_reason[ACL_REASON];
-	int rc;
-
-	(void)reterr;
-	begin();
-	choice = (struct acl_choice){ .magic = ACL_CHOICE,
-	    .chip = { .has_memory = !s.machine.is_rc } };
-	rc = acl_choose(&s, notes, &choice, groups_reason);
-	acl_session_close(&s);
-	memcpy(ret, &choice, sizeof(choice));
-	snprintf(arg, ACL_REASON, "%s", groups_reason);
-	return rc;
-}
-
-static void
-choose_in_processes(void)
-{
-	char unused[ACL_REASON];
-	struct err e = { 0 };
-
-	t_ok(acl_attempt("npu0", choose_alone, unused, 20 * WAIT_NS, WAIT_NS,
-	    &choice, sizeof(choice), &e), &e);
-	ck_assert_msg(choice.form[ASCEND_HALF].way == ACL_WAY_BATCH_MATMUL,
-	    "%s", choice.reason);
-	HAS(choice.reason, "aclnnMm ends its process");
-	ck_assert_uint_eq(choice.chip.groups, 0);
-}
-
-/* A compilation ends its process, or never returns. */
-static void
-choose_without_compiler(void)
-{
-	char unused[ACL_REASON];
-	struct err e = { 0 };
-
-	t_ok(acl_attempt("npu0", choose_alone, unused, WAIT_NS / 10, WAIT_NS,
-	    &choice, sizeof(choice), &e), &e);
-	ck_assert_uint_eq(choice.form[ASCEND_HALF].way, ACL_WAY_NONE);
-}
-
-START_TEST(a_way_that_ends_its_process_is_left_out)
-{
-	as_run_bare("ops=classic,abort=aclopCompile@2", AS_OLD,
-	    choose_without_compiler);
-	as_run_bare("ops=classic,hang=aclopCompile@2", AS_OLD,
-	    choose_without_compiler);
-	as_run_bare("abort=Mm+aclnnMatmul+WeightQuantBatchMatmulV2", AS_OLD,
-	    choose_in_processes);
-}
-END_TEST
-
-static void
-choose_without_conversion(void)
-{
-	char unused[ACL_REASON];
-	struct err e = { 0 };
-
-	t_ok(acl_attempt("npu0", choose_alone, unused, 20 * WAIT_NS, WAIT_NS,
-	    &choice, sizeof(choice), &e), &e);
-	ck_assert_uint_eq(choice.form[ASCEND_HALF].way, ACL_WAY_MM);
-	ck_assert_uint_eq(choice.form[ASCEND_HALF].nz, ACL_NZ_BY_US);
-}
-
-START_TEST(a_conversion_that_ends_its_process_is_left_out)
-{
-	as_run_bare(NZ_ONLY "abort=TransMatmulWeight", AS_OLD,
-	    choose_without_conversion);
-}
-END_TEST
-
-/* Mm works, but not for large matrices, whose workspace is asked last. */
-static void
-choose_for_large(void)
-{
-	char unused[ACL_REASON];
-	struct err e = { 0 };
-
-	t_ok(acl_attempt("npu0", choose_alone, unused, 20 * WAIT_NS, WAIT_NS,
-	    &choice, sizeof(choice), &e), &e);
-	ck_assert_msg(choice.form[ASCEND_HALF].way == ACL_WAY_MATMUL, "%s",
-	    choice.reason);
-	HAS(choice.reason, "aclnnMm ends its process");
-}
-
-START_TEST(a_way_that_ends_its_process_late_is_left_out)
-{
-	as_run_bare("abort=Mm@7", AS_OLD, choose_for_large);
-}
-END_TEST
-
-/* Products of 8-bit integers have 6 shapes. */
-static void
-choose_for_bytes(void)
-{
-	char why[ACL_REASON];
-	struct err e = { 0 };
-
-	t_ok(acl_attempt("npu0", choose_alone, why, 20 * WAIT_NS, WAIT_NS,
-	    &choice, sizeof(choice), &e), &e);
-	ck_assert_uint_eq(choice.form[ASCEND_HALF].way, ACL_WAY_MM);
-	ck_assert_uint_eq(choice.chip.groups, ASCEND_INT8);
-}
-
-START_TEST(integers_of_4_bits_do_not_take_those_of_8_along)
-{
-	char switches[512];
-
-	snprintf(switches, sizeof(switches),
-	    "abort=WeightQuantBatchMatmulV2@7,once=%s/once", t_tmpdir());
-	as_run_bare(switches, AS_OLD, choose_for_bytes);
-}
-END_TEST
-
-/* Where results depend on the number of rows, all products have one. */
-START_TEST(rows_that_depend_on_others_go_in_blocks)
-{
-	const char *groups_reason_ = "depends on other rows";
-	unsigned groups_ = 3;
-
-	CHOOSES("company=rows", ACL_WAY_MM, 1, 0, ACL_FLOAT,
-	    "depends on other rows");
-	groups_ = 0;
-	groups_reason_ = "361001";
-	CHOOSES("company=rows,ops=classic", ACL_WAY_CLASSIC, 1, 0, ACL_FLOAT,
-	    "361001");
-	CHOOSES("company=place", ACL_WAY_NONE, 0, 0, 0,
-	    "depends on other rows");
-}
-END_TEST
-
 int
 main(void)
 {
 	const TTest *const tests[] = {
-		a_stream_stops_at_the_first_task_that_fails,
-		a_task_that_hangs_is_given_up,
-		a_session_without_a_device_is_refused,
 		each_way_multiplies,
 		weights_in_fractal_nz_are_multiplied,
 		integers_are_multiplied_in_groups,
@@ -1154,15 +669,6 @@ main(void)
 		products_that_are_refused_say_so,
 		an_operator_by_name_that_is_refused_says_so,
 		an_option_of_newer_compilers_may_be_unknown,
-		the_first_way_that_is_right_is_chosen,
-		fractal_nz_is_chosen_where_nothing_else_is_right,
-		no_way_is_chosen_where_none_is_right,
-		workspace_grows_with_the_matrix,
-		a_way_that_ends_its_process_is_left_out,
-		a_conversion_that_ends_its_process_is_left_out,
-		a_way_that_ends_its_process_late_is_left_out,
-		integers_of_4_bits_do_not_take_those_of_8_along,
-		rows_that_depend_on_others_go_in_blocks,
 	};
 
 	return t_main("ascend_product", 60, tests, NITEMS(tests));

@@ -12,9 +12,6 @@
 #include "worker/ascend/queue.h"
 
 #define SECOND	UINT64_C(1000000000)
-#define HAS(text, part) \
-	ck_assert_msg(strstr((text), (part)) != NULL, "\"%s\" without \"%s\"", \
-	    (text), (part))
 
 enum { K = 48, MOST_N = 1024, MATRICES = 3 };
 
@@ -22,28 +19,12 @@ static struct acl_session s;
 static struct acl_choice choice;
 static struct acl_products p;
 static struct acl_queue q;
-static struct acl_host_block host[2];
-static void *block[8];
-static unsigned nblocks;
 
 static struct matrix {
 	struct acl_matrix m;
 	float value[MOST_N * K];	/* n x K */
 } w[MATRICES];
 static uint16_t x[ASCEND_ROWS * K];	/* rows x K */
-
-static void *
-device_block(uint64_t nbytes)
-{
-	as_ok(as_lib()->aclrtMalloc(&block[nblocks], nbytes, 0));
-	return block[nblocks++];
-}
-
-static uint16_t
-random_half(void)
-{
-	return float_to_half(((float)t_rand_below(15) - 7) / 8);
-}
 
 static void
 open_matrix(struct matrix *m, uint32_t n)
@@ -53,9 +34,9 @@ open_matrix(struct matrix *m, uint32_t n)
 	uint32_t i;
 
 	m->m = (struct acl_matrix){ .n = n, .k = K, .format = ASCEND_HALF,
-	    .w = device_block(n * K * sizeof(*half)) };
+	    .w = as_block(n * K * sizeof(*half)) };
 	for (i = 0; i < n * K; i++) {
-		half[i] = random_half();
+		half[i] = as_random_half();
 		m->value[i] = half_to_float(half[i]);
 	}
 	as_ok(as_lib()->aclrtMemcpy((void *)(uintptr_t)m->m.w, n * K *
@@ -71,8 +52,7 @@ begin(uint64_t c_bytes, uint32_t n0, uint32_t n1, uint32_t n2)
 	struct err e = { 0 };
 	uint32_t i;
 
-	t_ok(acl_session_open("npu0", 0, &s, &e), &e);
-	t_ok(acl_session_stream(&s, &e), &e);
+	as_open(&s);
 	choice = (struct acl_choice){ .magic = ACL_CHOICE,
 	    .form[ASCEND_HALF] = { .way = ACL_WAY_MM, .c_type = ACL_FLOAT,
 	    .nclasses = 3, .rows = { 1, 8, ASCEND_ROWS } },
@@ -82,18 +62,10 @@ begin(uint64_t c_bytes, uint32_t n0, uint32_t n1, uint32_t n2)
 	open_matrix(&w[0], n0);
 	open_matrix(&w[1], n1);
 	open_matrix(&w[2], n2);
-	t_ok(acl_host_alloc(&s.src, p.a_bytes, "A", &host[0], &e), &e);
-	t_ok(acl_host_alloc(&s.src, p.c_bytes, "C", &host[1], &e), &e);
-	p.a = p.device_a = host[0].p;
-	p.c = p.device_c = host[1].p;
-	if (!s.machine.is_rc) {
-		p.device_a = device_block(p.a_bytes);
-		p.device_c = device_block(p.c_bytes);
-	}
-	p.workspace = device_block(MAX(p.workspace_need, UINT64_C(1)));
+	as_open_products(&p);
 	memset(p.c, 0xff, p.c_bytes);
 	for (i = 0; i < ASCEND_ROWS * K; i++)
-		p.a[i] = x[i] = random_half();
+		p.a[i] = x[i] = as_random_half();
 	t_ok(acl_products_send(&p, K, ASCEND_ROWS, &e), &e);
 	acl_queue_init(&q, &p);
 }
@@ -101,19 +73,10 @@ begin(uint64_t c_bytes, uint32_t n0, uint32_t n1, uint32_t n2)
 static void
 end(void)
 {
-	struct ascend_standin_counts c;
-	struct err e = { 0 };
-
 	acl_session_drain(&s);
 	acl_products_close(&p);
-	while (nblocks > 0)
-		as_ok(as_lib()->aclrtFree(block[--nblocks]));
-	t_ok(acl_host_free(&s.src, &host[0], &e), &e);
-	t_ok(acl_host_free(&s.src, &host[1], &e), &e);
-	acl_session_close(&s);
-	c = as_counts();
-	ck_assert_uint_eq(c.streams + c.events + c.contexts + c.tensors +
-	    c.executors, 0);
+	as_close_products(&p);
+	as_close(&s);
 }
 
 static void

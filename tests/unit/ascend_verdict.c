@@ -10,10 +10,6 @@
 #include "worker/ascend/graph.h"
 #include "worker/ascend/verdict.h"
 
-#define HAS(text, part) \
-	ck_assert_msg(strstr((text), (part)) != NULL, "\"%s\" without \"%s\"", \
-	    (text), (part))
-
 static struct acl_session s;
 static char key[DEVICE_KEY_BYTES], why[160], groups_reason[ACL_REASON];
 
