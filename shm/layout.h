@@ -173,6 +173,9 @@ struct stage_status {
 	/* Written by the coordinator before the start: 1 = the session's worker
 	 * before this one was ended because nothing moved. */
 	uint32_t after_hang;
+	/* When the worker's device last called its library, which has not returned
+	 * yet (event_now_ns()); 0 = it has, or the call may take any time. */
+	_Atomic uint64_t device_call_ns;
 	/* Written by the coordinator: urgent messages sent, which the worker
 	 * reads between two batches.  S1 -> S2: a message is on the channel
 	 * before it is counted. */

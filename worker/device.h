@@ -113,6 +113,10 @@ struct device_conf {
 	void *memo;			/* [DEVICE_MEMO_BYTES] */
 	int after_hang;			/* the last worker was ended because
 					 * nothing moved */
+	/* For a device whose library may never return: when it was called, until
+	 * it returns (stage_status.device_call_ns); the coordinator ends a worker
+	 * whose call takes too long.  NULL = nobody watches. */
+	_Atomic uint64_t *call_ns;
 };
 
 struct device;			/* defined by each kind */

@@ -174,6 +174,33 @@ fail_hung(struct sessions *ss, unsigned i, struct err *reterr)
 	    in_device ? "its worker is " : "", describe_state(sampled_state(s)));
 }
 
+/* Has the library of its device been in one call for too long? */
+static int
+is_call_late(struct sessions *ss, unsigned i, uint64_t now_ns)
+{
+	const struct session *s = &ss->s[i];
+	uint64_t began = load(&s->status->device_call_ns);
+
+	return watchdog_check(&ss->call[i], now_ns, began,
+	    WATCHDOG_CALL_NS) && began != 0 && s->state >= SESSION_SPAWNED &&
+	    s->state <= SESSION_DRAINED;
+}
+
+static int
+fail_call(struct sessions *ss, unsigned i, struct err *reterr)
+{
+	struct session *s = &ss->s[i];
+
+	s->has_hung = 1;
+	session_set_state(s, SESSION_FAILED, "its device's library does not "
+	    "return");
+	return err_set(reterr, ERR_RUN, -ECHILD, "session %s: its device %s "
+	    "hangs: a call of its library has not returned for %.1f s (its "
+	    "worker is %s)", s->name, s->plan->conf->device,
+	    (double)ss->call[i].stalled_ns / 1e9,
+	    describe_state(sampled_state(s)));
+}
+
 int
 sessions_check_progress(struct sessions *ss, struct err *reterr)
 {
@@ -189,6 +216,11 @@ sessions_check_progress(struct sessions *ss, struct err *reterr)
 		messages_read(&ss->s[i].proc->messages);
 		if (ss->s[i].status == NULL)
 			continue;
+		if (is_call_late(ss, i, now)) {
+			if (process_state(&ss->s[i]) != 't')
+				return fail_call(ss, i, reterr);
+			ss->call[i].stalled_ns = 0;
+		}
 		w = &ss->watchdog[i];
 		update_pass_times(w, ss->s[i].status);
 		counter = expected_progress(ss, i, &limit);

@@ -28,6 +28,7 @@ struct sessions {
 	uint32_t rows_in_flight;	/* of the largest batch under way */
 	uint64_t next_check_ns;	/* when the watchdogs are due */
 	struct watchdog watchdog[MAX_SESSIONS];
+	struct watchdog call[MAX_SESSIONS];	/* of the devices' libraries */
 };
 
 /* Spawn all workers, complete the handshakes, and send each its model part,

@@ -6,7 +6,8 @@
  * A stage with a batch, and with room for the result, must finish operations.
  * A stage without work must at least send heartbeats, and a stage must
  * acknowledge a new epoch.  The deadline follows from the longest
- * batch so far: no operation takes longer than a whole batch. */
+ * batch so far: no operation takes longer than a whole batch.  A call of a
+ * device's library must return within a minute. */
 #ifndef COORDINATOR_SESSION_WATCHDOG_H
 #define COORDINATOR_SESSION_WATCHDOG_H
 
@@ -16,6 +17,11 @@
 /* The shortest deadline: a machine that is busy with other work can keep a
  * healthy worker from running for a while. */
 #define WATCHDOG_MIN_NS	UINT64_C(5000000000)
+
+/* How long a call of a device's library may take, in any state of its session.
+ * Waits for a device end sooner.  Calls that read files or compile are not
+ * counted (stage_status.device_call_ns). */
+#define WATCHDOG_CALL_NS UINT64_C(60000000000)
 
 /* All zero = nothing is known yet. */
 struct watchdog {

@@ -36,6 +36,7 @@ ARGS=(run -m "$MODEL" --ctx 128 --temp 0 -p "In the beginning" -n 6)
 
 straddle "${ARGS[@]}" -s cpu
 text=$(cat "$OUT") hash=$(hash_of)
+cpu_text=$text
 check "the CPU generates text" test -n "$text"
 
 # check_same LABEL ARGS...: the text and the logits of the first run.
@@ -363,15 +364,19 @@ check_success "a small card and the CPU" "${ARGS[@]}" -s ascend -s cpu
 # --- losses ---
 
 losses() { grep -c '; restarting it (loss' "$ERR" || true; }
-recovers()	# LABEL PATTERN SWITCH...
+loses_one()	# LABEL PATTERN ARGS...
 {
-	on "${@:3}" "once=$T/$1" "${WITHOUT-missing=WeightQuantBatchMatmulV2+RmsNorm}"
-	check_success "$1" "${ARGS[@]}" -s ascend -s ascend
+	check_success "$1" "${ARGS[@]}" "${@:3}"
 	check "$1: the same text" equal "$(cat "$OUT")" "$text"
 	check "$1: the same logits" equal "$(hash_of)" "$hash"
 	check "$1: the library is not misused" eval '! stderr_has misuse'
 	check "$1: the message" stderr_has "$2"
 	check "$1: one loss" equal 1 "$(losses)"
+}
+recovers()	# LABEL PATTERN SWITCH...
+{
+	on "${@:3}" "once=$T/$1" "${WITHOUT-missing=WeightQuantBatchMatmulV2+RmsNorm}"
+	loses_one "$1" "$2" -s ascend -s ascend
 }
 # The probe has fewer products than the first of the numbers.
 recovers late 'product with .*weight: .* failed with 507018, ACL_ERROR_RT_' \
@@ -404,6 +409,29 @@ check "products fail again and again: two losses" equal 2 "$(losses)"
 on 910B abort=aclrtSynchronizeEventWithTimeout@40 $FLOATS
 check_success "the library ends each worker" "${ARGS[@]}" -s ascend
 check "the library ends each worker: two losses" equal 2 "$(losses)"
+
+# Each worker is held up while it places its memory.  The probe, which found its choice
+# earlier, makes no such call.
+if [ -n "${FULL-}" ]; then
+	on 910B $FLOATS
+	check_success "before a hang" "${ARGS[@]}" -s ascend
+	STRADDLE_ASCEND=$STRADDLE_ASCEND,hang=aclrtCreateEvent
+	check_success "the library holds up each worker" "${ARGS[@]}" -s ascend
+	check "the library holds up each worker: the message" stderr_has \
+	    'its device ascend hangs: a call of its library has not returned'
+	check "the library holds up each worker: two losses" equal 2 "$(losses)"
+	check "the library holds up each worker: the cores go on" stderr_has \
+	    'ascend0: 0 operations on ascend, [0-9]+ on the CPU'
+	check "the library holds up each worker: the CPU's text" equal \
+	    "$(cat "$OUT")" "$cpu_text"
+	for hang in aclrtMemcpy@3 aclrtSynchronizeEventWithTimeout@40; do
+		on 910B $FLOATS
+		check_success "before a hang" "${ARGS[@]}" -s ascend
+		STRADDLE_ASCEND=$STRADDLE_ASCEND,hang=$hang,once=$T/$hang
+		loses_one "$hang never returns" 'has not returned for 6' \
+		    -s ascend
+	done
+fi
 
 # A norm fails: the processor's own, after those of the probe.
 on 910B $NORMS

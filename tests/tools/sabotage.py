@@ -613,9 +613,8 @@ row("ascend: an operator by name loses its descriptions",
     "unit/ascend_product")
 row("ascend: a refused compilation leaves what it made",
     "worker/ascend/classic.c",
-    "	    (rc = compile(s, c, reterr)) < 0) {\n"
-    "		acl_classic_close(s->src.lib, c);\n",
-    "	    (rc = compile(s, c, reterr)) < 0) {\n",
+    "	if (rc < 0) {\n		acl_classic_close(s->src.lib, c);\n",
+    "	if (rc < 0) {\n",
     "unit/ascend_product")
 row("ascend: a library without a compiler has operators by name",
     "worker/ascend/lib.c",
@@ -844,6 +843,42 @@ row("ascend: a killed worker is a loss", "worker/ascend/memo.c",
     "if (m->is_calling && after_hang)",
     "if (m->is_calling + 0 * after_hang)",
     "unit/ascend_attempt")
+row("ascend: a session opens without a note of its calls",
+    "worker/ascend/device.c",
+    "		acl_memo_call(d->memo);\n		rc = open_library(",
+    "		rc = open_library(", "unit/ascend_hang")
+row("ascend: memory is placed without a note of its calls",
+    "worker/ascend/device.c",
+    "	acl_memo_call(d->memo);\n	rc = acl_place(",
+    "	rc = acl_place(", "unit/ascend_hang")
+row("ascend: weights are put without a note of the calls",
+    "worker/ascend/device.c",
+    "	acl_memo_call(d->memo);\n	rc = acl_put_weights(",
+    "	rc = acl_put_weights(", "unit/ascend_hang")
+row("ascend: spans are prepared without a note of the calls",
+    "worker/ascend/device.c",
+    "	acl_memo_call(d->memo);\n	rc = acl_prepare(",
+    "	rc = acl_prepare(", "unit/ascend_hang")
+row("ascend: memory is freed without a note of the calls",
+    "worker/ascend/device.c",
+    "	acl_memo_call(d->memo);\n	acl_free(",
+    "	acl_free(", "unit/ascend_hang")
+row("ascend: a library that held up two workers is called again",
+    "worker/ascend/device.c", "	if (d->memo->losses < ACL_MOST_LOSSES) {",
+    "	if (rc == 0) {", "unit/ascend_hang")
+row("ascend: a compilation has the time of a call", "worker/ascend/classic.c",
+    "	acl_memo_long_call();\n", "", "unit/ascend_hang")
+row("ascend: a wait has what calls before it left", "worker/ascend/session.c",
+    "	acl_memo_next_call();\n	rc = s->src", "	rc = s->src",
+    "unit/ascend_hang")
+row("watchdog: a call of a device's library takes any time",
+    "coordinator/session/heartbeat.c",
+    "	    WATCHDOG_CALL_NS) && began != 0 &&",
+    "	    10 * WATCHDOG_CALL_NS) && began != 0 &&", "unit/watchdog")
+row("watchdog: a device without a call hangs in it",
+    "coordinator/session/heartbeat.c",
+    "	    WATCHDOG_CALL_NS) && began != 0 &&",
+    "	    WATCHDOG_CALL_NS) &&", "unit/watchdog")
 row("ascend: a worker that ends in a call is two losses",
     "worker/ascend/memo.c", "	m->losses++;\n	m->is_calling = 0;\n}",
     "	m->losses++;\n}", "unit/ascend_attempt")

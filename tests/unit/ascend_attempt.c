@@ -134,12 +134,12 @@ losses_after(int in_call, int after_hang)
 {
 	struct acl_memo m = { 0 };
 
-	acl_memo_open(&m, 0);
+	acl_memo_open(&m, NULL, 0);
 	acl_memo_call(&m);
 	ck_assert_uint_eq(m.is_calling, 1);
 	if (!in_call)
 		acl_memo_return(&m);
-	acl_memo_open(&m, after_hang);
+	acl_memo_open(&m, NULL, after_hang);
 	ck_assert_uint_eq(m.is_calling, 0);
 	acl_memo_close();
 	return m.losses;
@@ -162,13 +162,13 @@ START_TEST(a_worker_that_the_library_ends_is_one_loss)
 
 	ck_assert(m != MAP_FAILED);
 	if ((pid = fork()) == 0) {
-		acl_memo_open(m, 0);
+		acl_memo_open(m, NULL, 0);
 		acl_memo_call(m);
 		abort();
 	}
 	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
 	ck_assert_uint_eq(m->losses, 1);
-	acl_memo_open(m, 1);
+	acl_memo_open(m, NULL, 1);
 	ck_assert_uint_eq(m->losses, 1);
 	acl_memo_close();
 	munmap(m, sizeof(*m));

@@ -426,6 +426,54 @@ START_TEST(loaded_bytes_are_progress_of_a_load)
 }
 END_TEST
 
+/* Two checks, with a call that began at these times, and still_ns before the
+ * second one. */
+static int
+check_call(uint64_t first, uint64_t second, uint64_t still_ns, struct err *e)
+{
+	unsigned i;
+
+	ss.next_check_ns = 0;
+	atomic_store(&status[1].device_call_ns, first);
+	t_ok(sessions_check_progress(&ss, e), e);
+	ss.call[1].stalled_ns = still_ns;
+	atomic_store(&status[1].device_call_ns, second);
+	for (i = 0; i < 2; i++)
+		add_heartbeat(i);
+	ss.next_check_ns = 0;
+	return sessions_check_progress(&ss, e);
+}
+
+/* In every state, whatever else moves, and whatever batches take. */
+START_TEST(a_call_of_the_devices_library_has_a_minute)
+{
+	static const enum session_state states[] = { SESSION_SPAWNED,
+	    SESSION_BOUND, SESSION_LOADING, SESSION_READY, SESSION_DRAINED };
+	struct err e = { 0 };
+	unsigned i;
+
+	for (i = 0; i < NITEMS(states); i++) {
+		open_sessions();
+		ss.s[1].state = states[i];
+		atomic_store(&status[1].pass_ns[0], 600 * S);
+		t_ok(check_call(7, 7, 59 * S, &e), &e);
+		t_ok(check_call(7, 8, 60 * S, &e), &e);	/* another call */
+		t_ok(check_call(0, 0, 60 * S, &e), &e);	/* none */
+		ck_assert_int_eq(ss.s[1].state, states[i]);
+		ck_assert_int_eq(check_call(9, 9, 60 * S, &e), -ECHILD);
+		ck_assert_msg(strstr(e.msg, "session b: its device cpu hangs: "
+		    "a call of its library has not returned for 60.") != NULL,
+		    "%s", e.msg);
+		ck_assert_int_eq(ss.s[1].state, SESSION_FAILED);
+		ck_assert(ss.s[1].has_hung);
+		ck_assert_int_eq(ss.s[0].state, SESSION_READY);
+		/* Once. */
+		t_ok(check_call(9, 9, 90 * S, &e), &e);
+		close_sessions();
+	}
+}
+END_TEST
+
 int
 main(void)
 {
@@ -443,7 +491,8 @@ main(void)
 		heartbeats_do_not_replace_the_answer_to_a_new_epoch,
 		a_slot_in_any_ring_means_work_in_flight,
 		sessions_without_a_worker_are_not_watched,
-		loaded_bytes_are_progress_of_a_load
+		loaded_bytes_are_progress_of_a_load,
+		a_call_of_the_devices_library_has_a_minute
 	};
 
 	return t_main("watchdog", 60, tests, NITEMS(tests));

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "memo.h"
+
 #define OPERATOR	"MatMulV2"
 
 enum { IN_A, IN_W, NIN };
@@ -122,9 +124,12 @@ acl_classic_open(const struct acl_session *s,
 		    "toolkit", s->src.session);
 	if ((c = calloc(1, sizeof(*c))) == NULL)
 		return err_nomem(reterr, "an operator of a device");
-	if ((rc = set_options(s, reterr)) < 0 ||
-	    (rc = create(s, shape, c, reterr)) < 0 ||
-	    (rc = compile(s, c, reterr)) < 0) {
+	acl_memo_long_call();
+	if ((rc = set_options(s, reterr)) == 0 &&
+	    (rc = create(s, shape, c, reterr)) == 0)
+		rc = compile(s, c, reterr);
+	acl_memo_next_call();
+	if (rc < 0) {
 		acl_classic_close(s->src.lib, c);
 		return rc;
 	}

@@ -40,7 +40,7 @@ static void
 take_memo(struct device *d)
 {
 	d->memo = d->conf.memo != NULL ? d->conf.memo : &d->own_memo;
-	acl_memo_open(d->memo, d->conf.after_hang);
+	acl_memo_open(d->memo, d->conf.call_ns, d->conf.after_hang);
 	if (d->memo->losses >= ACL_MOST_LOSSES)
 		log_warnx("%u workers lost the processor's stream: nothing "
 		    "runs on it now, and the text may differ from here on",
@@ -69,6 +69,7 @@ start_compiler(struct device *d, struct err *reterr)
 {
 	if (d->choice.form[ASCEND_HALF].way != ACL_WAY_CLASSIC)
 		return 0;
+	acl_memo_long_call();	/* it brings the graph engine along */
 	if (!acl_way_is_there(d->s.src.lib, ACL_WAY_CLASSIC))
 		return err_set(reterr, ERR_RUN, -ENOENT, "session %s: "
 		    ACL_OP_COMPILER ", which the probe found, is gone: install "
@@ -78,11 +79,23 @@ start_compiler(struct device *d, struct err *reterr)
 }
 
 static int
+open_library(struct device *d, struct err *reterr)
+{
+	int rc;
+
+	if ((rc = acl_session_open(d->conf.session, acl_number(&d->conf), &d->s,
+	    reterr)) < 0 || !acl_multiplies(d) ||
+	    (rc = acl_session_stream(&d->s, reterr)) < 0)
+		return rc;
+	return start_compiler(d, reterr);
+}
+
+static int
 ascend_open(const struct device_conf *dc, struct device **ret,
     struct err *reterr)
 {
 	struct device *d = calloc(1, sizeof(*d));
-	int rc;
+	int rc = 0;
 
 	if (d == NULL)
 		return err_set(reterr, ERR_RUN, -ENOMEM, "session %s: "
@@ -90,11 +103,13 @@ ascend_open(const struct device_conf *dc, struct device **ret,
 	d->conf = *dc;
 	take_memo(d);
 	take_choice(d);
-	if ((rc = acl_session_open(dc->session, acl_number(dc), &d->s,
-	    reterr)) < 0 ||
-	    (acl_multiplies(d) && ((rc = acl_session_stream(&d->s,
-	    reterr)) < 0 || (rc = start_compiler(d, reterr)) < 0)) ||
-	    (rc = device_cpu.open(dc, &d->host, reterr)) < 0) {
+	/* A library that held up the workers before would hold up this one. */
+	if (d->memo->losses < ACL_MOST_LOSSES) {
+		acl_memo_call(d->memo);
+		rc = open_library(d, reterr);
+		acl_memo_return(d->memo);
+	}
+	if (rc < 0 || (rc = device_cpu.open(dc, &d->host, reterr)) < 0) {
 		device_ascend.close(d);
 		return rc;
 	}
@@ -176,6 +191,48 @@ ascend_alloc(struct device *d, enum mem_tag tag, uint64_t nbytes,
 }
 
 static int
+ascend_place(struct device *d, const struct program *p, struct weights *ws,
+    struct err *reterr)
+{
+	int rc;
+
+	acl_memo_call(d->memo);
+	rc = acl_place(d, p, ws, reterr);
+	acl_memo_return(d->memo);
+	return rc;
+}
+
+/* Put rows of a matrix into the device's memory. */
+static int
+upload_matrix(struct device *d, struct acl_weight *w, uint32_t row0,
+    uint32_t nrows, const void *src, struct err *reterr)
+{
+	int rc;
+
+	acl_memo_call(d->memo);
+	rc = acl_put_weights(&d->products, &w->m, w->type, row0, nrows, src,
+	    d->row, w->scale, reterr);
+	if (rc == 0)
+		w->put += nrows;
+	if (rc == 0 && w->put == w->m.n)
+		rc = acl_products_convert(&d->products, &w->m, reterr);
+	acl_memo_return(d->memo);
+	return rc;
+}
+
+/* Put weights of a norm there, if i are some. */
+static int
+upload_norm(struct device *d, uint32_t i, const float *w, struct err *reterr)
+{
+	int rc;
+
+	acl_memo_call(d->memo);
+	rc = acl_norms_upload(d, i, w, reterr);
+	acl_memo_return(d->memo);
+	return rc;
+}
+
+static int
 ascend_upload(struct device *d, const struct weights *ws,
     struct device_buf *weights, uint32_t i, uint32_t row0, uint32_t nrows,
     const void *src, struct err *reterr)
@@ -189,13 +246,9 @@ ascend_upload(struct device *d, const struct weights *ws,
 		rc = host_mem_upload(d, ws, weights, i, row0, nrows, src,
 		    reterr);
 	if (w == NULL && rc == 0 && ws->w[i].kern == NULL)
-		rc = acl_norms_upload(d, i, ws->w[i].vec, reterr);
-	if (w == NULL || rc < 0 || (rc = acl_put_weights(&d->products, &w->m,
-	    w->type, row0, nrows, src, d->row, w->scale, reterr)) < 0)
-		return rc;
-	w->put += nrows;
-	return w->put != w->m.n ? 0 : acl_products_convert(&d->products,
-	    &w->m, reterr);
+		rc = upload_norm(d, i, ws->w[i].vec, reterr);
+	return w == NULL || rc < 0 ? rc : upload_matrix(d, w, row0, nrows,
+	    src, reterr);
 }
 
 /* --- spans --- */
@@ -270,9 +323,14 @@ ascend_prepare(struct device *d, const struct program *p,
     const struct device_buf *compute, uint32_t *ret_handle,
     struct err *reterr)
 {
+	int rc;
+
 	d->p = p;
 	*ret_handle = d->nspans;
-	return acl_prepare(d, s, kv, compute, reterr);
+	acl_memo_call(d->memo);
+	rc = acl_prepare(d, s, kv, compute, reterr);
+	acl_memo_return(d->memo);
+	return rc;
 }
 
 static int
@@ -319,7 +377,9 @@ ascend_account(const struct device *d, struct device_account *ret)
 static int
 ascend_reset(struct device *d, struct err *reterr)
 {
+	acl_memo_call(d->memo);
 	acl_free(d);
+	acl_memo_return(d->memo);
 	host_mem_close(&d->mem);
 	d->host_ops = 0;
 	d->calls = d->ns = 0;
@@ -348,7 +408,7 @@ const struct device_ops device_ascend = {
 	.traits = ascend_traits,
 	.supports = ascend_supports,
 	.alloc = ascend_alloc,
-	.place = acl_place,
+	.place = ascend_place,
 	.upload = ascend_upload,
 	.prepare = ascend_prepare,
 	.run = ascend_run,

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memo.h"
+
 /* Bytes that the device adds to a block [D]. */
 static uint64_t
 device_bytes(uint64_t nbytes)
@@ -46,6 +48,7 @@ acl_host_alloc(const struct acl_source *src, uint64_t nbytes,
 	int rc;
 
 	memset(ret, 0, sizeof(*ret));
+	acl_memo_next_call();
 	rc = src->lib->aclrtMallocHost(&raw, acl_host_bytes(nbytes));
 	if (rc != ACL_SUCCESS) {
 		rc = acl_failed(src->lib, src->session, "aclrtMallocHost", rc,
@@ -410,6 +413,7 @@ acl_pool_alloc(struct acl_pool *p, uint64_t nbytes, const char *what,
 		    "device's pool has %u blocks, its limit", p->src.session,
 		    what, p->nblocks);
 	if ((i = find_piece(p, room)) < 0) {
+		acl_memo_next_call();
 		if ((rc = grow(p, room, what, nbytes, reterr)) < 0)
 			return rc;
 		i = find_piece(p, room);

@@ -11,6 +11,7 @@
 #include "shm/event.h"
 #include "classic.h"
 #include "layout.h"
+#include "memo.h"
 
 /* The device's own timeout of an operator comes first. */
 #define CONVERT_NS	(UINT64_C(1000000000) * (ACL_OPERATOR_S + 2))
@@ -457,6 +458,7 @@ open_call(struct acl_products *p, struct acl_call *c, struct err *reterr)
 	struct acl_executor *ex = NULL;
 	int rc;
 
+	acl_memo_next_call();
 	if (form_of(p, c->format)->way == ACL_WAY_CLASSIC)
 		return open_classic(p, c, reterr);
 	if ((rc = create_tensors(p, c, &nowhere, reterr)) < 0)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "shm/event.h"
+#include "memo.h"
 
 /* Milliseconds that tasks get which are in the way of an end. */
 enum { DRAIN_MS = 5000 };
@@ -41,7 +42,10 @@ acl_session_open(const char *session, unsigned device,
 	memset(ret, 0, sizeof(*ret));
 	*src = (struct acl_source){ .machine = &ret->machine,
 	    .session = session, .device = device };
-	if ((rc = acl_load(&src->lib, reterr)) < 0) {
+	acl_memo_long_call();
+	rc = acl_load(&src->lib, reterr);
+	acl_memo_next_call();
+	if (rc < 0) {
 		src->lib = NULL;
 		err_prefix(reterr, "session %s", session);
 		return rc;
@@ -138,7 +142,10 @@ int
 acl_session_wait(struct acl_session *s, uint64_t deadline_ns,
     struct err *reterr)
 {
-	int rc = s->src.lib->aclrtSynchronizeStreamWithTimeout(s->stream,
+	int rc;
+
+	acl_memo_next_call();
+	rc = s->src.lib->aclrtSynchronizeStreamWithTimeout(s->stream,
 	    ms_until(deadline_ns, INT32_MAX));
 
 	return rc == ACL_SUCCESS ? 0 : lose_stream(s,
@@ -152,6 +159,7 @@ acl_session_wait_event(struct acl_session *s, unsigned i,
 	const struct acl_lib *l = s->src.lib;
 	int rc;
 
+	acl_memo_next_call();
 	for (;;) {
 		rc = l->aclrtSynchronizeEventWithTimeout(s->event[i],
 		    ms_until(deadline_ns, EVENT_MS));
@@ -206,8 +214,10 @@ acl_session_copy(struct acl_session *s, void *dst, const void *src,
     uint64_t n, int kind, struct err *reterr)
 {
 	const struct acl_lib *l = s->src.lib;
-	int rc = l->aclrtMemcpyAsync(dst, n, src, n, kind, s->stream);
+	int rc;
 
+	acl_memo_next_call();
+	rc = l->aclrtMemcpyAsync(dst, n, src, n, kind, s->stream);
 	return rc == ACL_SUCCESS ? 0 : acl_failed(l, s->src.session,
 	    "aclrtMemcpyAsync", rc, reterr);
 }

@@ -70,6 +70,8 @@ stage_device_conf(const struct stage_conf *sc)
 		.own_cores = sc->start.own_cores != 0,
 		.memo = sc->status != NULL ? sc->status->device_memo : NULL,
 		.after_hang = sc->status != NULL && sc->status->after_hang != 0,
+		.call_ns = sc->status != NULL ? &sc->status->device_call_ns :
+		    NULL,
 	};
 }
 
