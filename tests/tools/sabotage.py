@@ -843,6 +843,9 @@ row("ascend: a killed worker is a loss", "worker/ascend/memo.c",
     "if (m->is_calling && after_hang)",
     "if (m->is_calling + 0 * after_hang)",
     "unit/ascend_attempt")
+row("ascend: the rows of later products replace those of the first",
+    "worker/ascend/span.c", "row_at(d, x->b, op->out, x->r0 + r);",
+    "row_at(d, x->b, op->out, r);", "e2e/ascend.sh")
 row("ascend: a session opens without a note of its calls",
     "worker/ascend/device.c",
     "		acl_memo_call(d->memo);\n		rc = open_library(",
