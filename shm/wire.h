@@ -41,7 +41,7 @@
 #include "layout.h"
 #include "mem.h"
 
-#define WIRE_VERSION	13u
+#define WIRE_VERSION	14u
 
 enum wire_type {
 	WIRE_START = 1, WIRE_MODEL, WIRE_EXTENTS, WIRE_FILE, WIRE_RINGS,
@@ -182,7 +182,7 @@ struct wire_stats {
 	uint64_t device_calls, device_ns;	/* spans run, their time */
 	/* As the device's library counts them, 0 = it has no memory of its own:
 	 * see struct device_account. */
-	uint64_t device_bytes, slack_bytes, pinned_bytes;
+	uint64_t device_bytes, slack_bytes, pinned_bytes, apart_bytes;
 };
 
 struct wire_placed {

@@ -231,7 +231,7 @@ session_json(const struct plan_session *ps, const struct session *s)
 	json_object_set_new(o, "peak", bytes_json(session_is_first(s),
 	    s->peak.nbytes));
 	json_object_set_new(o, "unaccounted", bytes_json(session_is_first(s),
-	    s->peak.nbytes - session_worker_ledger(s)));
+	    (uint64_t)session_worker_unaccounted(s)));
 	json_object_set_new(o, "peak_from", json_string(s->peak.from));
 	json_object_set_new(o, "peak_has_shared",
 	    json_boolean(s->peak.shared));

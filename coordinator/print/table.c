@@ -151,8 +151,8 @@ unaccounted_of(const struct plan_session *ps, const struct session *s,
 {
 	(void)ps;
 	(void)tag;
-	return session_is_first(s) ? (double)s->peak.nbytes -
-	    (double)session_worker_ledger(s) : (double)NAN;
+	return session_is_first(s) ? (double)session_worker_unaccounted(s) :
+	    (double)NAN;
 }
 
 enum { HAS_SIGNS = 1, IN_MIB = 2 };

@@ -332,6 +332,19 @@ session_worker_ledger(const struct session *s)
 	return sum;
 }
 
+int64_t
+session_worker_unaccounted(const struct session *s)
+{
+	uint64_t sum = 0, most;
+	unsigned i;
+
+	for (i = 0; i < s->proc->n; i++) {
+		most = s->proc->of[i]->stats.ledger_peak;
+		sum += most - MIN(most, s->proc->of[i]->stats.apart_bytes);
+	}
+	return (int64_t)(s->peak.nbytes - sum);
+}
+
 uint64_t
 session_worker_cap(const struct session *s)
 {

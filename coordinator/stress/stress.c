@@ -218,8 +218,7 @@ take_peaks(struct stress *x, int with_stats)
 			continue;
 		if (with_stats) {
 			k->ledger_bytes = session_worker_ledger(s);
-			k->unaccounted = (int64_t)(p.nbytes -
-			    k->ledger_bytes);
+			k->unaccounted = session_worker_unaccounted(s);
 		}
 		k->known = 1;
 		k->cap_bytes = session_worker_cap(s);

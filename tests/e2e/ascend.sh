@@ -351,6 +351,22 @@ counts "memory with operators by name" 28672 310B ops=classic
 counts "memory of FRACTAL_NZ" 28672 310B "${NZ_ONLY[@]}"
 counts "memory of FRACTAL_NZ on a card" 2097152 910B $FLOATS "${NZ_ONLY[@]}"
 
+# What the kernel counts beyond the ledger, from which a card's memory is left out: the
+# kernel does not count it, but for a stand-in, where it is the process's.  A sanitizer's
+# memory is in no plan.
+for soc in 910B 310B; do
+	on $soc $FLOATS
+	check_success "$soc: unaccounted" "${ARGS[@]}" --json -s ascend
+	sanitized || check "$soc: unaccounted is what the card holds, or less" \
+	    "$PYTHON" - "$OUT" $soc 2>>"$ERR" <<-'END'
+		import json, sys
+		s = json.load(open(sys.argv[1]))['sessions'][0]
+		n, card = s['unaccounted'], s['device_bytes']
+		assert 0 <= n <= card + (4 << 20) if sys.argv[2] == '910B' \
+		    else n <= 2 << 20, s
+		END
+done
+
 # --- captured graphs: few rows are started by them, with the same bits ---
 
 replays() { grep -q ' [1-9][0-9]* replays' "$T/report"; }

@@ -846,6 +846,12 @@ row("ascend: a killed worker is a loss", "worker/ascend/memo.c",
 row("ascend: the rows of later products replace those of the first",
     "worker/ascend/span.c", "row_at(d, x->b, op->out, x->r0 + r);",
     "row_at(d, x->b, op->out, r);", "e2e/ascend.sh")
+row("ascend: a card's memory is the process's", "worker/ascend/device.c",
+    "	ret->apart_bytes = d->s.machine.is_rc ? 0 : ret->device_bytes;\n", "",
+    "e2e/ascend.sh")
+row("ascend: a board's memory is a card's", "worker/ascend/device.c",
+    "	ret->apart_bytes = d->s.machine.is_rc ? 0 : ret->device_bytes;",
+    "	ret->apart_bytes = ret->device_bytes;", "e2e/ascend.sh")
 row("ascend: a session opens without a note of its calls",
     "worker/ascend/device.c",
     "		acl_memo_call(d->memo);\n		rc = open_library(",

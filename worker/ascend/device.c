@@ -369,6 +369,7 @@ ascend_account(const struct device *d, struct device_account *ret)
 {
 	*ret = d->held;
 	ret->device_bytes += d->ngraphs * d->choice.chip.graph_bytes;
+	ret->apart_bytes = d->s.machine.is_rc ? 0 : ret->device_bytes;
 	ret->calls = d->calls;
 	ret->ns = d->ns;
 	ret->host_ops = d->host_ops;

@@ -27,6 +27,7 @@ order_stats(struct worker *w, struct err *reterr)
 	st.device_bytes = dev.device_bytes;
 	st.slack_bytes = dev.slack_bytes;
 	st.pinned_bytes = dev.pinned_bytes;
+	st.apart_bytes = dev.apart_bytes;
 	st.huge_asked_bytes = w->ledger.huge_bytes;
 	st.huge_bytes = pm.huge_bytes;
 	st.huge_known = (uint32_t)pm.huge_known;
