@@ -50,7 +50,7 @@ struct device_check {
 	char text[320];		/* what was found, or the remedy */
 };
 
-enum { DEVICE_MAX_LIMITS = 16, DEVICE_MAX_CHECKS = 12 };
+enum { DEVICE_MAX_LIMITS = 16, DEVICE_MAX_CHECKS = 16 };
 
 struct device_probe {
 	int found;

@@ -852,6 +852,9 @@ row("ascend: a card's memory is the process's", "worker/ascend/device.c",
 row("ascend: a board's memory is a card's", "worker/ascend/device.c",
     "	ret->apart_bytes = d->s.machine.is_rc ? 0 : ret->device_bytes;",
     "	ret->apart_bytes = ret->device_bytes;", "e2e/ascend.sh")
+row("ascend: the list of operators is cut off", "worker/ascend/probe.c",
+    "strlen(other) >= MOST) {", "strlen(other) >= 2 * MOST) {",
+    "unit/ascend_ops")
 row("ascend: a session opens without a note of its calls",
     "worker/ascend/device.c",
     "		acl_memo_call(d->memo);\n		rc = open_library(",

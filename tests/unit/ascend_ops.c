@@ -8,6 +8,7 @@
 
 #include "shm/event.h"
 #include "worker/ascend/ops_trial.h"
+#include "worker/device.h"
 
 #define WAIT_NS	UINT64_C(20000000000)
 
@@ -207,6 +208,60 @@ START_TEST(rows_that_depend_on_others_are_found)
 }
 END_TEST
 
+/* --- what devices prints --- */
+
+static const char *const *listed;	/* parts of its text; NULL ends */
+
+/* As the probe does it. */
+static void
+list_all(void)
+{
+	const struct device_conf dc = { .session = "npu0", .port = "" };
+	static struct device_probe probe;
+	char text[2 * sizeof(probe.check[0].text)] = "";
+	struct err e = { 0 };
+	unsigned i;
+
+	t_ok(device_ascend.probe(&dc, &probe, &e), &e);
+	for (i = 0; i < probe.nchecks; i++)
+		if (strcmp(probe.check[i].what, "other operators") == 0) {
+			strcat(text, probe.check[i].text);
+			strcat(text, "|");
+		}
+	for (i = 0; listed[i] != NULL; i++)
+		HAS(text, listed[i]);
+}
+
+#define LISTS(switches, ...) do {					\
+	static const char *const list_[] = { __VA_ARGS__, NULL };	\
+									\
+	listed = list_;							\
+	as_run_bare((switches), AS_OLD, list_all);			\
+} while (0)
+
+/* Operators that end the process. */
+#define ENDS	"abort=aclnnRmsNorm+aclnnAddRmsNorm+aclnnSwiGlu+aclnnSilu" \
+	"+aclnnMul+aclnnAdd+aclnnInplaceAdd+aclnnRotaryPositionEmbedding" \
+	"+aclnnCast"
+
+START_TEST(every_operator_is_listed_with_its_outcome)
+{
+	LISTS("", "right: RmsNorm, AddRmsNorm, SwiGlu, Silu, Mul, Mul by a "
+	    "vector, Add, InplaceAdd, RotaryPositionEmbedding, Cast, Cast to "
+	    "32 bits|");
+	LISTS("soc=310B,ops=all,company=rows,missing=Add,wrong=Silu,"
+	    "fail=Cast:161002",
+	    "right: SwiGlu, Mul, Mul by a vector, InplaceAdd, "
+	    "RotaryPositionEmbedding; not: RmsNorm (depends on other rows), "
+	    "AddRmsNorm (depends on other rows), Silu (wrong), Add (missing), "
+	    "Cast (161002), Cast to 32 bits (161002)|");
+	/* More than a check has room for: nothing is cut. */
+	LISTS(ENDS, "right: none; not: RmsNorm (ends its process), AddRmsNorm "
+	    "(ends its process), ", "|not: ", "Cast to 32 bits (ends its "
+	    "process)|");
+}
+END_TEST
+
 static int
 try_alone(void *arg, struct acl_notes *n, void *ret, struct err *reterr)
 {
@@ -269,6 +324,7 @@ main(void)
 		rows_that_depend_on_others_are_found,
 		an_operator_that_ends_its_process_is_left_out,
 		without_time_nothing_is_tried,
+		every_operator_is_listed_with_its_outcome,
 	};
 
 	return t_main("ascend_ops", 60, tests, NITEMS(tests));

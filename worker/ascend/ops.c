@@ -92,6 +92,27 @@ acl_fn_text(enum acl_fn fn, uint32_t packed, char *ret, size_t len)
 		    ACL_FN_OUTCOMES ? texts[o] : "is unknown");
 }
 
+const char *
+acl_fn_words(uint32_t packed, char buf[ACL_FN_WORDS])
+{
+	static const char *const words[ACL_FN_OUTCOMES] = {
+		[ACL_FN_UNTRIED] = "not tried",
+		[ACL_FN_RIGHT] = "right",
+		[ACL_FN_MISSING] = "missing",
+		[ACL_FN_WRONG] = "wrong",
+		[ACL_FN_COMPANY] = "depends on other rows",
+		[ACL_FN_ENDS] = "ends its process",
+		[ACL_FN_HANGS] = "never returns",
+	};
+	const enum acl_fn_outcome o = acl_fn_outcome(packed);
+
+	if (o < ACL_FN_OUTCOMES && words[o] != NULL)
+		return words[o];
+	snprintf(buf, ACL_FN_WORDS, "%u", packed & ((1u << ACL_FN_CODE_BITS) -
+	    1));
+	return buf;
+}
+
 uint32_t
 acl_fn_class(unsigned i)
 {

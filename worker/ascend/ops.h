@@ -63,6 +63,11 @@ int acl_fn_is_there(const struct acl_lib *lib, enum acl_fn fn);
 /* "aclnnRmsNorm: failed with 561103, ACLNN_..." */
 void acl_fn_text(enum acl_fn fn, uint32_t packed, char *ret, size_t len);
 
+/* The same in a few words, to stand behind the name: "561103", "wrong".  May return
+ * buf. */
+enum { ACL_FN_WORDS = 16 };
+const char *acl_fn_words(uint32_t packed, char buf[ACL_FN_WORDS]);
+
 /* One call.  cols: of the result. */
 struct acl_fn_shape {
 	enum acl_fn fn;

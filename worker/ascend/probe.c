@@ -170,28 +170,37 @@ tell_products(const struct acl_choice *c, const char *groups_reason,
 }
 
 /* List the operators that are no products: those that are right, then the others with
- * their codes. */
+ * their outcomes, in a second check where one has no room for all. */
 static void
 tell_others(const struct acl_choice *c, struct device_probe *ret)
 {
-	char right[320] = "", others[320] = "";
-	const char *name;
-	unsigned i, code;
+	enum { MOST = sizeof(ret->check[0].text) };
+	char text[MOST] = "right:", other[64], buf[ACL_FN_WORDS];
+	const char *between = "; not: ";
+	unsigned i, nright = 0;
 
-	for (i = 0; i < ACL_FNS; i++) {
-		name = acl_fn_name((enum acl_fn)i) + strlen("aclnn");
-		code = c->fn[i] & ((1u << ACL_FN_CODE_BITS) - 1);
+	for (i = 0; i < ACL_FNS; i++)
 		if (acl_fn_outcome(c->fn[i]) == ACL_FN_RIGHT)
-			words_add(right, sizeof(right), ", ", "%s", name);
-		else if (code != 0)
-			words_add(others, sizeof(others), ", ", "%s (%u)",
-			    name, code);
-		else
-			words_add(others, sizeof(others), ", ", "%s", name);
+			words_add(text, MOST, nright++ > 0 ? ", " : " ", "%s",
+			    acl_fn_name((enum acl_fn)i) + strlen("aclnn"));
+	if (nright == 0)
+		words_add(text, MOST, " ", "none");
+	for (i = 0; i < ACL_FNS; i++) {
+		if (acl_fn_outcome(c->fn[i]) == ACL_FN_RIGHT)
+			continue;
+		snprintf(other, sizeof(other), "%s (%s)", acl_fn_name(
+		    (enum acl_fn)i) + strlen("aclnn"), acl_fn_words(c->fn[i],
+		    buf));
+		if (strlen(text) + strlen(between) + strlen(other) >= MOST) {
+			probe_add(ret, "other operators", nright > 0, "%s",
+			    text);
+			strlcpy(text, "not: ", MOST);
+			between = "";
+		}
+		words_add(text, MOST, between, "%s", other);
+		between = ", ";
 	}
-	probe_add(ret, "other operators", right[0] != '\0', "right: %.150s"
-	    "%s%.150s", right[0] != '\0' ? right : "none", others[0] != '\0' ?
-	    "; not: " : "", others);
+	probe_add(ret, "other operators", nright > 0, "%s", text);
 }
 
 static void
