@@ -7,49 +7,14 @@
 # Nothing here runs on silicon.
 set -eu
 . "${STRADDLE_TESTS:-tests}/e2e/lib.sh"
+. "${STRADDLE_TESTS:-tests}/tools/ascend.sh"
 
-STANDIN=$(dirname "$BIN")/tests/standin
-[ -e "$STANDIN/libascendcl.so" ] || e2e_skip "the stand-ins were not built"
-export LD_LIBRARY_PATH=$STANDIN STRADDLE_ASCEND STRADDLE_ASCEND_ROOT=$T/root
-
-# on SOC [SWITCH...]: the machine and its libraries from here on.
-on()
-{
-	STRADDLE_ASCEND=soc=$1,report=$T/report
-	shift
-	for switch; do STRADDLE_ASCEND=$STRADDLE_ASCEND,$switch; done
-	true >"$T/report"
-	rm -rf "$T/.cache"	# the switches are not part of what a verdict is of
-}
-
-hash_of() { sed -n 's/^hash of the last logits: //p' "$ERR"; }
-# The stand-ins count misuses, a line for each process; one that the library ended
-# leaves its memory.
-no_misuse()
-{
-	! stderr_has 'misuse' && [ -s "$T/report" ] &&
-	    ! grep -v '; 0 misuses' "$T/report" &&
-	    { [[ $STRADDLE_ASCEND == *abort=* ]] ||
-	    ! grep -v 'now 0, 0, 0 blocks' "$T/report"; }
-}
 ARGS=(run -m "$MODEL" --ctx 128 --temp 0 -p "In the beginning" -n 6)
 
 straddle "${ARGS[@]}" -s cpu
 text=$(cat "$OUT") hash=$(hash_of)
 cpu_text=$text
 check "the CPU generates text" test -n "$text"
-
-# check_same LABEL ARGS...: the text and the logits of the first run.
-check_same()
-{
-	local label=$1
-
-	shift
-	check_success "$label" "${ARGS[@]}" "$@"
-	check "$label: the same text" equal "$(cat "$OUT")" "$text"
-	check "$label: the same logits" equal "$(hash_of)" "$hash"
-	check "$label: the library is not misused" no_misuse
-}
 
 # --- every operator refuses: all of it on the CPU, in place, and said so ---
 
@@ -274,34 +239,6 @@ for switch in "${CHOSEN[@]}"; do
 	on 910B $NORMS $switch
 	check_same "norms on the CPU, $switch" -s ascend -s ascend
 done
-
-# --- batches of more rows than a product has ---
-
-short=("${ARGS[@]}")
-ARGS=(run -m "$MODEL" --ctx 256 --temp 0 -n 6 -p "In the beginning God created the \
-heaven and the earth. And the earth was without form, and void; and darkness was upon \
-the face of the deep. And the Spirit of God moved upon the face of the waters. And God \
-said, Let there be light: and there was light. And God saw the light, that it was good: \
-and God divided the light from the darkness. And God called the light Day, and the \
-darkness he called Night. And the evening and the morning were the first day. And God \
-said, Let there be a firmament in the midst of the waters, and let it divide the waters \
-from the waters. And God made the firmament")
-# One row at a time takes a card's stand-in 20 s.
-for soc in "910B 9 ${FULL:+1}" '310B,ops=all 1'; do
-	rows=(${soc#* }) soc=${soc%% *}
-	on $soc
-	check_success "$soc, 150 rows" "${ARGS[@]}" -s ascend --batch 150
-	check "$soc, 150 rows: the prompt has as many" stderr_has \
-	    'prompt 1[5-9][0-9] tokens'
-	check "$soc, 150 rows: the library is not misused" no_misuse
-	text=$(cat "$OUT") hash=$(hash_of)
-	check_same "$soc, 65 rows, two sessions" -s ascend -s ascend --batch 65
-	for n in "${rows[@]}"; do
-		check_same "$soc, $n rows" -s ascend --batch "$n"
-	done
-done
-ARGS=("${short[@]}")
-text=$floats_text hash=$floats_hash
 
 # --- with other devices in one pipeline ---
 

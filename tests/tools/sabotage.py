@@ -845,7 +845,7 @@ row("ascend: a killed worker is a loss", "worker/ascend/memo.c",
     "unit/ascend_attempt")
 row("ascend: the rows of later products replace those of the first",
     "worker/ascend/span.c", "row_at(d, x->b, op->out, x->r0 + r);",
-    "row_at(d, x->b, op->out, r);", "e2e/ascend.sh")
+    "row_at(d, x->b, op->out, r);", "e2e/ascend_rows.sh")
 row("ascend: a card's memory is the process's", "worker/ascend/device.c",
     "	ret->apart_bytes = d->s.machine.is_rc ? 0 : ret->device_bytes;\n", "",
     "e2e/ascend.sh")
