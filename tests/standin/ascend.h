@@ -21,6 +21,10 @@ enum operators { OPS_ALL, OPS_BOARD, OPS_DOCS, OPS_NONE, OPS_CLASSIC };
 /* Does the order of a row's sums depend on other rows, or on its place? */
 enum company { COMPANY_NONE, COMPANY_ROWS, COMPANY_PLACE };
 
+/* A fault of an operator at one shape. */
+enum shape_fault { SHAPE_FINE, SHAPE_COMPANY, SHAPE_WRONG, SHAPE_LATE,
+	SHAPE_ABORT };
+
 struct switches {
 	char soc[32];
 	int is_310b, is_rc;
@@ -43,6 +47,13 @@ EXPORT const struct switches *ascend_switches(void);
 
 /* Is this name in a list of a switch: "missing", "zero", "wrong"? */
 EXPORT int ascend_listed(const char *list, const char *name);
+
+/* The fault of switch `shape` for this operator (all products: "product"), whose result
+ * has n columns; k: of products, else 0.  _run: the same where the task runs; aborts,
+ * or returns a code. */
+EXPORT enum shape_fault ascend_shape_fault(const char *op, int64_t n,
+    int64_t k);
+EXPORT int ascend_shape_run(enum shape_fault f);
 
 /* --- faults and counters (ascend_conf.c) --- */
 

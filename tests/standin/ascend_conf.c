@@ -26,6 +26,12 @@ static unsigned nfaults;
 static int once_fd = -1, report_fd = -1;
 enum { REPORT_BYTES = 384 };		/* of a line */
 static off_t report_at;
+static struct {
+	char op[24];
+	int64_t n, k;
+	enum shape_fault fault;
+} shapes[MAX_FAULTS];
+static unsigned nshapes;
 static char missing[1024], zero[256], wrong[256];
 
 pthread_mutex_t ascend_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -177,6 +183,30 @@ read_company(const char *value)
 	return read_name("company", names, NITEMS(names), value);
 }
 
+/* "product:96x288:company+RmsNorm:288:wrong" */
+static void
+read_shapes(char *value)
+{
+	static const char *const names[] = { "fine", "company", "wrong",
+	    "late", "abort" };
+	char *word, *n, *k, *how;
+
+	while ((word = strsep(&value, "+")) != NULL) {
+		if (nshapes == MAX_FAULTS || (n = strchr(word, ':')) == NULL ||
+		    (how = strchr(n + 1, ':')) == NULL)
+			bad_switch("shape", word);
+		*n++ = *how++ = '\0';
+		if ((k = strchr(n, 'x')) != NULL)
+			*k++ = '\0';
+		snprintf(shapes[nshapes].op, sizeof(shapes[nshapes].op), "%s",
+		    word);
+		shapes[nshapes].n = number("shape", n);
+		shapes[nshapes].k = k != NULL ? number("shape", k) : 0;
+		shapes[nshapes++].fault = (enum shape_fault)read_name("shape",
+		    names, NITEMS(names), how);
+	}
+}
+
 static void
 set_soc(const char *value)
 {
@@ -249,6 +279,8 @@ read_switch(const char *name, char *value)
 		snprintf(zero, sizeof(zero), "%s", value);
 	else if (strcmp(name, "wrong") == 0)
 		snprintf(wrong, sizeof(wrong), "%s", value);
+	else if (strcmp(name, "shape") == 0)
+		read_shapes(value);
 	else if (strcmp(name, "fail") == 0)
 		read_faults(FAULT_FAIL, value);
 	else if (strcmp(name, "late") == 0)
@@ -321,6 +353,27 @@ ascend_listed(const char *list, const char *name)
 }
 
 /* --- faults --- */
+
+enum shape_fault
+ascend_shape_fault(const char *op, int64_t n, int64_t k)
+{
+	unsigned i;
+
+	ascend_switches();
+	for (i = 0; i < nshapes; i++)
+		if (strcmp(shapes[i].op, op) == 0 && shapes[i].n == n &&
+		    shapes[i].k == k)
+			return shapes[i].fault;
+	return SHAPE_FINE;
+}
+
+int
+ascend_shape_run(enum shape_fault f)
+{
+	if (f == SHAPE_ABORT)
+		ascend_fatal("injected abort of a shape");
+	return f == SHAPE_LATE ? ACL_ERROR_RT_AICPU_EXCEPTION : 0;
+}
 
 /* With once=FILE, is this the first fault of all processes?  The file has a byte
  * from then on. */

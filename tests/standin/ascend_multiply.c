@@ -10,7 +10,8 @@ static void
 multiply(const float *a, const float *b, float *c, int64_t m, int64_t k,
     int64_t n)
 {
-	const enum company company = ascend_switches()->company;
+	const enum company company = ascend_shape_fault("product", n, k) ==
+	    SHAPE_COMPANY ? COMPANY_ROWS : ascend_switches()->company;
 	int64_t i, j, l, at, first;
 
 	memset(c, 0, (size_t)(m * n) * sizeof(*c));
@@ -38,12 +39,17 @@ int
 ascend_put_product(const struct tensor *out, const float *a, const float *b,
     float *c, int64_t batch, int64_t m, int64_t k, int64_t n)
 {
+	const enum shape_fault fault = ascend_shape_fault("product", n, k);
 	int64_t i;
 
+	if (ascend_shape_run(fault) != 0)
+		return ascend_shape_run(fault);
 	for (i = 0; i < batch; i++)
 		multiply(a + i * m * k, b + i * k * n, c + i * m * n, m, k, n);
 	if (ascend_poisoned)
 		c[0] += 1000;
+	if (fault == SHAPE_WRONG)
+		c[n - 1] += 1000;
 	ascend_poisoned = 0;
 	for (i = 0; i < batch * m * n; i++)
 		ascend_put(out, i, c[i]);

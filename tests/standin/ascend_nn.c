@@ -250,7 +250,9 @@ static int
 norm(const struct tensor *x, const struct tensor *gamma,
     const struct tensor *rstd, const struct tensor *y, double eps)
 {
-	const enum company company = ascend_switches()->company;
+	const enum company company = ascend_shape_fault("RmsNorm",
+	    ascend_elements(gamma), 0) == SHAPE_COMPANY ? COMPANY_ROWS :
+	    ascend_switches()->company;
 	int64_t n = ascend_elements(gamma), rows = ascend_elements(x) / n;
 	int64_t i, r, first;
 

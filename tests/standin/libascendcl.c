@@ -40,6 +40,9 @@
  *			64 (16)
  *	company=HOW	a product's sums, and a norm's, begin at a place in K that
  *			depends on the number of its rows (rows) or the row (place)
+ *	shape=OP:N:HOW+...  an operator with N columns, product:NxK:HOW a product, is
+ *			wrong, fails when it runs (late), ends the process (abort),
+ *			or a row depends on their number (company: products, RmsNorm)
  *	offsets=0	integers have none
  *	nd=0 nz=0	products refuse W that is row-major; in FRACTAL_NZ
  *	workspace-percent=N	of W as 16-bit floats, that products need

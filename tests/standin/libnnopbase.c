@@ -23,6 +23,7 @@ struct op_task {
 	char *ws;
 	uint64_t ws_bytes;
 	int late, zero, wrong;
+	enum shape_fault shape;
 };
 
 struct list { unsigned n; const struct acl_tensor *t[MAX_DIMS]; };
@@ -445,9 +446,11 @@ run_task(void *arg)
 	if ((rc = find_bytes(t)) != 0 || (rc = t->run(&t->args)) != 0)
 		return rc;
 	out = &t->args.t[t->args.nt - 1];
+	if ((rc = ascend_shape_run(t->shape)) != 0)
+		return rc;
 	for (i = 0; t->zero && i < ascend_elements(out); i++)
 		ascend_put(out, i, 0);
-	if (t->wrong)
+	if (t->wrong || t->shape == SHAPE_WRONG)
 		ascend_put(out, 0, ascend_get(out, 0) * 1.5 + 1);
 	return 0;
 }
@@ -471,9 +474,12 @@ queue_operator(const char *op, op_fn *run, const struct op_args *a, int late,
 {
 	struct op_task t = { .run = run, .args = *a, .ws = ws,
 	    .ws_bytes = ws_bytes, .late = late };
+	const struct tensor *out = &t.args.t[MAX(a->nt, 1u) - 1];
 
 	t.zero = ascend_listed("zero", op);
 	t.wrong = ascend_listed("wrong", op);
+	if (a->nt > 0 && out->ndims > 0)
+		t.shape = ascend_shape_fault(op, out->dims[out->ndims - 1], 0);
 	return ascend_queue(stream, op, run_task, &t, sizeof(t));
 }
 
