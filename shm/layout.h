@@ -134,9 +134,12 @@ copied_rows_bytes(uint32_t batch_rows, uint32_t n_embd, uint32_t head_rows,
 enum {
 	STATUS_PASSES = 13,	/* classes of rows: 1, 2, 3-4, ... 2049-4096 */
 	DEVICE_MEMO_BYTES = 256,
-	DEVICE_CHOICE_BYTES = 256,
+	DEVICE_CHOICE_BYTES = 512,
 	DEVICE_KEY_BYTES = 2048,
-	DEVICE_VERDICT_BYTES = 512
+	DEVICE_VERDICT_BYTES = 2048,
+	DEVICE_MATRICES = 32,
+	DEVICE_NORMS = 8,
+	DEVICE_GATES = 8
 };
 
 /* The choices of a device's probe.  Every worker of every session on it is given the
@@ -153,6 +156,19 @@ struct device_choice {
 struct device_verdict {
 	char key[DEVICE_KEY_BYTES];
 	uint8_t of_device[DEVICE_VERDICT_BYTES];	/* in its own format */
+};
+
+/* Shapes of a model, each once, that a device tries before it computes them.  What does
+ * not fit is left out. */
+struct device_shapes {
+	uint32_t nmatrices, nnorms, ngates;
+	float eps;			/* of norms */
+	struct device_matrix {
+		uint32_t n, k;		/* rows, columns */
+		uint32_t type;		/* enum quant_type */
+	} matrix[DEVICE_MATRICES];
+	uint32_t norm[DEVICE_NORMS];	/* columns of RMS norms of whole rows */
+	uint32_t gate[DEVICE_GATES];	/* columns of SwiGLU's results */
 };
 
 struct stage_status {

@@ -11,7 +11,7 @@
 
 #include "config/err.h"
 
-enum { ACL_NOTED = 48 };		/* things that can be noted */
+enum { ACL_NOTED = 96 };		/* things that can be noted */
 
 enum acl_outcome { ACL_FINE, ACL_ENDS, ACL_HANGS };
 

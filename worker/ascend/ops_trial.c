@@ -12,9 +12,10 @@
 /* The device's own timeout of an operator comes first. */
 #define WAIT_NS		(UINT64_C(1000000000) * (ACL_OPERATOR_S + 2))
 
-enum { ROWS = ACL_FN_MOST_ROWS, HEAD = 32, MOST_COLS = 4160 };
+enum { ROWS = ACL_FN_MOST_ROWS, HEAD = 32 };
 
-static const uint32_t widths[] = { 288, MOST_COLS };
+/* Narrow and wide rows, for operators that no model has chosen yet. */
+static const uint32_t widths[] = { 288, 4160 };
 #define EPS	1e-5f
 
 /* How far a number may be off: 2^relative of itself and 2^absolute. */
@@ -32,19 +33,38 @@ static const struct { int relative, absolute; } bounds[ACL_FNS] = {
 enum { INPUTS = ACL_FN_ARGS, RESULTS = ACL_FN_ARGS,
 	BLOCKS = INPUTS + ACL_FN_CLASSES * RESULTS };
 
-#define INPUT_BYTES	(ROWS * 2 * (uint64_t)MOST_COLS * sizeof(float))
-#define RESULT_BYTES	(ROWS * (uint64_t)MOST_COLS * sizeof(float))
-
 struct trial {
 	struct acl_notes *notes;
 	struct acl_fns f;
+	const uint32_t *widths;		/* [nwidths], the widest one last */
+	unsigned nwidths;
+	float eps;
+	int is_started;			/* the library took all calls */
 	void *block[BLOCKS], *workspace;
 	enum acl_fn fn;
 	uint32_t cols;
-	float *in[INPUTS];		/* [ROWS * 2 * MOST_COLS] */
-	float *got[ACL_FN_CLASSES];	/* [ROWS * MOST_COLS] */
+	float *in[INPUTS];		/* [ROWS * 2 * most_cols()] */
+	float *got[ACL_FN_CLASSES];	/* [ROWS * most_cols()] */
 	int code;
 };
+
+static uint64_t
+most_cols(const struct trial *t)
+{
+	return t->widths[t->nwidths - 1];
+}
+
+static uint64_t
+input_bytes(const struct trial *t)
+{
+	return ROWS * 2 * most_cols(t) * sizeof(float);
+}
+
+static uint64_t
+result_bytes(const struct trial *t)
+{
+	return ROWS * most_cols(t) * sizeof(float);
+}
 
 /* --- memory --- */
 
@@ -83,8 +103,8 @@ begin_memory(struct trial *t, struct err *reterr)
 	int rc = 0;
 
 	for (i = 0; i < BLOCKS && rc == 0; i++)
-		rc = device_block(t, i < INPUTS ? INPUT_BYTES : RESULT_BYTES,
-		    &t->block[i], reterr);
+		rc = device_block(t, i < INPUTS ? input_bytes(t) :
+		    result_bytes(t), &t->block[i], reterr);
 	return rc;
 }
 
@@ -160,7 +180,7 @@ norm_scale(const struct trial *t, uint32_t r)
 			v = (float)(v + (double)t->in[1][r * n + i]);
 		sum += v * v;
 	}
-	return 1 / sqrt(sum / (double)n + (double)EPS);
+	return 1 / sqrt(sum / (double)n + (double)t->eps);
 }
 
 static double
@@ -216,7 +236,7 @@ shape_of(const struct trial *t, unsigned class)
 	    .rows = acl_fn_class(class),
 	    .heads = t->fn == ACL_FN_ROTATE ? t->cols / HEAD : 0,
 	    .stride = t->fn == ACL_FN_TO_HALF ? t->cols : 0,
-	    .eps = t->fn == ACL_FN_NORM || t->fn == ACL_FN_ADD_NORM ? EPS :
+	    .eps = t->fn == ACL_FN_NORM || t->fn == ACL_FN_ADD_NORM ? t->eps :
 	    0 };
 }
 
@@ -429,11 +449,13 @@ try_width(struct trial *t, struct err *reterr)
 	enum acl_fn_outcome o;
 
 	t->notes->steps++;
+	t->is_started = 0;
 	make_inputs(t);
 	if (prepare(t, reterr) < 0)
 		return ACL_FN_REFUSED;
 	if (begin_memory(t, reterr) < 0 || send_inputs(t, reterr) < 0)
 		return ACL_FN_REFUSED;
+	t->is_started = 1;
 	o = start_all(t, reterr) < 0 ? ACL_FN_REFUSED : ACL_FN_RIGHT;
 	if (acl_session_wait(t->f.s, event_now_ns() + WAIT_NS, reterr) < 0)
 		return ACL_FN_LATE;
@@ -459,8 +481,8 @@ try_fn(struct trial *t, uint32_t *ret, uint64_t *workspace)
 	int is_lost = 0;
 
 	t->code = 0;
-	for (i = 0; i < NITEMS(widths) && o == ACL_FN_RIGHT; i++) {
-		t->cols = widths[i];
+	for (i = 0; i < t->nwidths && o == ACL_FN_RIGHT; i++) {
+		t->cols = t->widths[i];
 		o = try_width(t, &e);
 		is_lost = t->f.s->is_lost;
 		if (!is_lost)
@@ -503,11 +525,11 @@ begin(struct trial *t)
 	int is_there = 1;
 
 	for (i = 0; i < INPUTS; i++) {
-		t->in[i] = malloc(INPUT_BYTES);
+		t->in[i] = malloc(input_bytes(t));
 		is_there &= t->in[i] != NULL;
 	}
 	for (i = 0; i < ACL_FN_CLASSES; i++) {
-		t->got[i] = malloc(RESULT_BYTES);
+		t->got[i] = malloc(result_bytes(t));
 		is_there &= t->got[i] != NULL;
 	}
 	return is_there;
@@ -528,7 +550,8 @@ int
 acl_try_fns(struct acl_session *s, struct acl_notes *notes, unsigned note0,
     uint32_t ret[ACL_FNS], uint64_t *ret_workspace)
 {
-	struct trial t = { .notes = notes, .f = { .s = s } };
+	struct trial t = { .notes = notes, .f = { .s = s }, .widths = widths,
+	    .nwidths = NITEMS(widths), .eps = EPS };
 	unsigned i;
 	int rc = 0;
 
@@ -540,6 +563,31 @@ acl_try_fns(struct acl_session *s, struct acl_notes *notes, unsigned note0,
 			rc = try_noted(&t, note0 + i, &ret[i],
 			    ret_workspace);
 		}
+	end(&t);
+	return rc;
+}
+
+int
+acl_try_fns_at(struct acl_session *s, struct acl_notes *notes,
+    const enum acl_fn *fn, unsigned nfns, const struct acl_fn_rows *rows,
+    uint32_t *ret)
+{
+	struct trial t = { .notes = notes, .f = { .s = s,
+	    .workspace_most = rows->workspace_most }, .widths = &rows->cols,
+	    .nwidths = 1, .eps = rows->eps };
+	uint64_t unused = 0;
+	unsigned i;
+	int rc = 0;
+
+	*ret = acl_fn_pack(begin(&t) ? ACL_FN_RIGHT : ACL_FN_UNTRIED, 0);
+	for (i = 0; i < nfns && rc == 0 && acl_fn_outcome(*ret) ==
+	    ACL_FN_RIGHT; i++) {
+		t.fn = fn[i];
+		rc = try_fn(&t, ret, &unused);
+		/* A session asks phase one only. */
+		if (acl_fn_outcome(*ret) == ACL_FN_REFUSED && t.is_started)
+			*ret = acl_fn_pack(ACL_FN_LATE, t.code);
+	}
 	end(&t);
 	return rc;
 }

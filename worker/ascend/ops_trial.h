@@ -15,4 +15,18 @@
 int acl_try_fns(struct acl_session *s, struct acl_notes *notes, unsigned note0,
     uint32_t ret[ACL_FNS], uint64_t *ret_workspace);
 
+/* Rows of a model.  workspace_most: as in struct acl_fns. */
+struct acl_fn_rows {
+	uint32_t cols;
+	float eps;
+	uint64_t workspace_most;
+};
+
+/* Try these operators in the same way on such rows, until one is not right: ret is its
+ * outcome, or ACL_FN_RIGHT.  ACL_FN_REFUSED: the library does not take the call;
+ * ACL_FN_UNTRIED: no memory.  The caller notes what it tries.  0 or -EAGAIN. */
+int acl_try_fns_at(struct acl_session *s, struct acl_notes *notes,
+    const enum acl_fn *fn, unsigned nfns, const struct acl_fn_rows *rows,
+    uint32_t *ret);
+
 #endif

@@ -14,6 +14,7 @@
 #include "kernels/ascend/work.h"
 #include "ops.h"
 #include "session.h"
+#include "shapes.h"
 
 enum acl_way {
 	ACL_WAY_NONE, ACL_WAY_MM, ACL_WAY_MATMUL, ACL_WAY_BATCH_MATMUL,
@@ -57,8 +58,9 @@ struct acl_choice {
 	char reason[ACL_REASON];	/* why not an earlier way, or none */
 	uint32_t fn[ACL_FNS];		/* outcomes of other operators (ops.h) */
 	int32_t graph_why;		/* why there are no graphs (graph.h) */
+	struct acl_unfit unfit;		/* shapes of the model */
 };
-#define ACL_CHOICE	0x33434341u	/* "ACC3" */
+#define ACL_CHOICE	0x34434341u	/* "ACC4" */
 
 /* A call of the operator: one part of N, one segment of K, one class of rows. */
 struct acl_call;

@@ -19,7 +19,8 @@ enum acl_note {
 					/* + enum acl_fn */
 	ACL_NOTE_GRAPHS = ACL_NOTE_FN + ACL_FNS,
 	ACL_NOTE_ENGINE,		/* that compiles operators by name */
-	ACL_NOTES
+	ACL_NOTE_SHAPE,			/* + index: of a model (shape_trial.h) */
+	ACL_NOTES = ACL_NOTE_SHAPE + ACL_MOST_SHAPES
 };
 
 /* Fill ret: for each format the first way that computes right, with results that do

@@ -1,0 +1,712 @@
+/* worker/ascend/shape_trial.c - see shape_trial.h.
+ *
+ * W is a pattern of random numbers over and over: a large one takes long to make, and
+ * the pattern's length divides no row.  Numbers are fractions whose sums are rounded,
+ * so that another order of sums shows. */
+#include "shape_trial.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/types/quant.h"
+#include "shm/event.h"
+#include "ops_trial.h"
+#include "trial.h"
+
+/* The device's own timeout of an operator comes first. */
+#define WAIT_NS		(UINT64_C(1000000000) * (ACL_OPERATOR_S + 2))
+
+/* Time for all shapes of a model: the coordinator waits for a minute, of which the
+ * trials of ways may need a half. */
+#define MODEL_NS	UINT64_C(15000000000)
+
+#define MOST_WEIGHTS	(256 * MIB)
+#define PATTERN_BYTES	(1 * MIB - 64)
+
+/* Columns that are compared with sums of the host: three groups. */
+enum { CHECKED = 8 };
+
+/* Another order of sums changes few results of 16 bits: columns of which there are
+ * enough. */
+enum { ENOUGH = 512 };
+
+/* How far a sum may be off: of the sum of all magnitudes; for results of 16 bits also
+ * of the sums of segments. */
+#define OFF_SUM		0x1p-14
+#define OFF_HALF	0x1p-10
+
+enum { QUANTS, SCALES, OFFSETS, PATTERNS };
+
+struct trial {
+	struct acl_notes *notes;
+	struct acl_products p;
+	struct acl_matrix w;
+	uint32_t top;			/* rows of the largest product */
+	void *blocks[4];		/* of the device */
+	unsigned nblocks;
+	struct acl_host_block host[2];
+	uint8_t *pattern[PATTERNS];	/* [PATTERN_BYTES] */
+	uint16_t *x;			/* [ASCEND_ROWS * k] */
+	float *all, *some;		/* [ASCEND_ROWS * n] */
+};
+
+static const struct acl_form *
+form_of(const struct trial *t)
+{
+	return &t->p.choice->form[t->w.format];
+}
+
+/* --- numbers --- */
+
+static uint32_t
+random_bits(uint32_t *state)
+{
+	*state = *state * 1664525u + 1013904223u;
+	return *state >> 16;
+}
+
+/* Eleven bits of different sizes: sums of products have more than 24. */
+static uint16_t
+fraction(uint32_t *state)
+{
+	const float v = ldexpf((float)(1024 + random_bits(state) % 1024) / 2048,
+	    -(int)(random_bits(state) % 6));
+
+	return float_to_half(random_bits(state) % 2 ? v : -v);
+}
+
+/* Four bits, so that a group's numbers are halves without rounding. */
+static uint16_t
+group_scale(enum ascend_format f, uint32_t *state)
+{
+	return float_to_half((float)(8 + random_bits(state) % 8) / (f ==
+	    ASCEND_INT8 ? 1024 : 64));
+}
+
+static void
+make_patterns(struct trial *t)
+{
+	uint32_t state = 5, i;
+	uint16_t v[PATTERNS];
+	unsigned k;
+
+	for (i = 0; i < PATTERN_BYTES; i += sizeof(v[0])) {
+		v[QUANTS] = t->w.format == ASCEND_HALF ? fraction(&state) :
+		    (uint16_t)random_bits(&state);
+		v[SCALES] = group_scale(t->w.format, &state);
+		v[OFFSETS] = float_to_half((float)(random_bits(&state) % 8) /
+		    2);
+		for (k = 0; k < PATTERNS; k++)
+			memcpy(t->pattern[k] + i, &v[k], sizeof(v[k]));
+	}
+}
+
+static double
+half_at(const struct trial *t, unsigned pattern, uint64_t i)
+{
+	uint16_t h;
+
+	memcpy(&h, t->pattern[pattern] + i * sizeof(h) % PATTERN_BYTES,
+	    sizeof(h));
+	return (double)half_to_float(h);
+}
+
+/* Element (row, col) of W. */
+static double
+weight(const struct trial *t, uint32_t row, uint32_t col)
+{
+	const uint64_t at = acl_w_index(&t->p, &t->w, row, col);
+	uint8_t b;
+	int v;
+
+	if (t->w.format == ASCEND_HALF)
+		return half_at(t, QUANTS, at);
+	if (t->w.format == ASCEND_INT8) {
+		v = (int8_t)t->pattern[QUANTS][at % PATTERN_BYTES];
+	} else {
+		b = t->pattern[QUANTS][at / 2 % PATTERN_BYTES] >> at % 2 * 4;
+		v = (int)((b & 15) ^ 8) - 8;
+	}
+	return ((double)v + (t->w.format == ASCEND_OFFSETS ? half_at(t,
+	    OFFSETS, at / ASCEND_GROUP) : 0)) * half_at(t, SCALES, at /
+	    ASCEND_GROUP);
+}
+
+/* --- memory: a block each, which the device gives back at once --- */
+
+static int
+device_block(struct trial *t, uint64_t nbytes, void **ret, struct err *reterr)
+{
+	const struct acl_source *src = &t->p.s->src;
+	int rc = src->lib->aclrtMalloc(ret, nbytes, ACL_MEM_MALLOC_HUGE_FIRST);
+
+	if (rc != ACL_SUCCESS)
+		return acl_failed(src->lib, src->session, "aclrtMalloc", rc,
+		    reterr);
+	t->blocks[t->nblocks++] = *ret;
+	return 0;
+}
+
+static void
+end_memory(struct trial *t)
+{
+	const struct acl_source *src = &t->p.s->src;
+	unsigned i;
+
+	while (t->nblocks > 0)
+		src->lib->aclrtFree(t->blocks[--t->nblocks]);
+	for (i = 0; i < NITEMS(t->host); i++)
+		acl_host_free(src, &t->host[i], NULL);
+	for (i = 0; i < PATTERNS; i++) {
+		free(t->pattern[i]);
+		t->pattern[i] = NULL;
+	}
+	free(t->x);
+	free(t->all);
+	free(t->some);
+	t->x = NULL;
+	t->all = t->some = NULL;
+}
+
+static int
+begin_host(struct trial *t, struct err *reterr)
+{
+	const uint64_t results = (uint64_t)ASCEND_ROWS * t->w.n;
+	unsigned i;
+	int is_there = 1;
+
+	for (i = 0; i < PATTERNS; i++) {
+		t->pattern[i] = malloc(PATTERN_BYTES);
+		is_there &= t->pattern[i] != NULL;
+	}
+	t->x = calloc((uint64_t)ASCEND_ROWS * t->w.k, sizeof(*t->x));
+	t->all = calloc(results, sizeof(*t->all));
+	t->some = calloc(results, sizeof(*t->some));
+	return is_there && t->x != NULL && t->all != NULL && t->some != NULL ?
+	    0 : err_nomem(reterr, "a trial");
+}
+
+static int
+begin_memory(struct trial *t, struct err *reterr)
+{
+	struct acl_products *p = &t->p;
+	const struct acl_source *src = &p->s->src;
+	void *w;
+	int rc;
+
+	p->a_bytes = (uint64_t)ASCEND_ROWS * t->w.k * sizeof(uint16_t);
+	p->c_bytes = acl_products_c_bytes(p, &t->w, t->top);
+	if ((rc = begin_host(t, reterr)) < 0 ||
+	    (rc = acl_host_alloc(src, p->a_bytes, "A", &t->host[0],
+	    reterr)) < 0 || (rc = acl_host_alloc(src, p->c_bytes, "C",
+	    &t->host[1], reterr)) < 0)
+		return rc;
+	p->a = p->device_a = t->host[0].p;
+	p->c = p->device_c = t->host[1].p;
+	if (p->choice->chip.has_memory && ((rc = device_block(t, p->a_bytes,
+	    &p->device_a, reterr)) < 0 || (rc = device_block(t, p->c_bytes,
+	    &p->device_c, reterr)) < 0))
+		return rc;
+	p->workspace = NULL;
+	if (p->workspace_need > 0 && (rc = device_block(t, p->workspace_need,
+	    &p->workspace, reterr)) < 0)
+		return rc;
+	if ((rc = device_block(t, ascend_weight_bytes(t->w.format, t->w.n,
+	    t->w.k), &w, reterr)) < 0)
+		return rc;
+	t->w.w = w;
+	return 0;
+}
+
+/* --- W and A --- */
+
+static int
+send_pattern(struct trial *t, unsigned pattern, uint64_t from, uint64_t to,
+    struct err *reterr)
+{
+	const struct acl_source *src = &t->p.s->src;
+	uint64_t n;
+	int rc;
+
+	for (; from < to; from += n) {
+		t->notes->steps++;
+		n = MIN(PATTERN_BYTES, to - from);
+		rc = src->lib->aclrtMemcpy((char *)(uintptr_t)t->w.w + from, n,
+		    t->pattern[pattern], n, ACL_MEMCPY_HOST_TO_DEVICE);
+		if (rc != ACL_SUCCESS)
+			return acl_failed(src->lib, src->session,
+			    "aclrtMemcpy", rc, reterr);
+	}
+	return 0;
+}
+
+static int
+put_weights(struct trial *t, struct err *reterr)
+{
+	const enum ascend_format f = t->w.format;
+	const uint64_t all = ascend_weight_bytes(f, t->w.n, t->w.k);
+	const uint64_t scales = f == ASCEND_HALF ? all : ascend_scales_at(f,
+	    t->w.n, t->w.k);
+	const uint64_t offsets = f != ASCEND_OFFSETS ? all :
+	    ascend_offsets_at(f, t->w.n, t->w.k);
+	int rc;
+
+	make_patterns(t);
+	if ((rc = send_pattern(t, QUANTS, 0, scales, reterr)) < 0 ||
+	    (rc = send_pattern(t, SCALES, scales, offsets, reterr)) < 0 ||
+	    (rc = send_pattern(t, OFFSETS, offsets, all, reterr)) < 0)
+		return rc;
+	return acl_products_convert(&t->p, &t->w, reterr);
+}
+
+static void
+make_rows(struct trial *t, uint32_t round)
+{
+	const uint64_t n = (uint64_t)ASCEND_ROWS * t->w.k;
+	uint32_t state = 2 + round;
+	uint64_t i;
+
+	for (i = 0; i < n; i++)
+		t->x[i] = fraction(&state);
+}
+
+/* The row of x that is row i of a product. */
+static uint32_t
+row_at(uint32_t first, uint32_t i)
+{
+	return (first + i) % ASCEND_ROWS;
+}
+
+static void
+fill_a(struct trial *t, uint32_t rows, uint32_t first, uint32_t m)
+{
+	const uint16_t *row;
+	uint32_t i, j;
+
+	memset(t->p.a, 0, (uint64_t)rows * t->w.k * sizeof(*t->p.a));
+	for (i = 0; i < m; i++) {
+		row = t->x + (uint64_t)row_at(first, i) * t->w.k;
+		for (j = 0; j < t->w.k; j++)
+			t->p.a[acl_a_index(&t->p, t->w.k, rows, i, j)] =
+			    row[j];
+	}
+}
+
+/* --- products --- */
+
+/* m rows of x from `first` on, in one product: results (m x n). */
+static int
+multiply(struct trial *t, uint32_t first, uint32_t m, float *ret,
+    struct err *reterr)
+{
+	const uint32_t rows = acl_products_rows(&t->p, &t->w, m);
+	uint32_t i;
+	int rc;
+
+	t->notes->steps++;
+	fill_a(t, rows, first, m);
+	memset(t->p.c, 0xff, acl_products_c_bytes(&t->p, &t->w, m));
+	if ((rc = acl_products_send(&t->p, t->w.k, rows, reterr)) < 0 ||
+	    (rc = acl_products_start(&t->p, &t->w, rows, 0, m, 0,
+	    reterr)) < 0 || (rc = acl_session_wait(t->p.s, event_now_ns() +
+	    WAIT_NS, reterr)) < 0)
+		return rc;
+	for (i = 0; i < m; i++)
+		acl_products_read(&t->p, &t->w, m, 0, i, ret + (uint64_t)i *
+		    t->w.n);
+	return 0;
+}
+
+/* All rows, in products of the largest class. */
+static int
+multiply_all(struct trial *t, struct err *reterr)
+{
+	uint32_t r;
+	int rc = 0;
+
+	for (r = 0; r < ASCEND_ROWS && rc == 0; r += t->top)
+		rc = multiply(t, r, t->top, t->all + (uint64_t)r * t->w.n,
+		    reterr);
+	return rc;
+}
+
+/* Is element (r, i) right? */
+static int
+is_right(const struct trial *t, uint32_t r, uint32_t i)
+{
+	const uint16_t *x = t->x + (uint64_t)r * t->w.k;
+	const uint32_t len = t->p.choice->chip.cut_k ? ASCEND_SEGMENT :
+	    UINT32_MAX;
+	double sum = 0, magnitude = 0, halves = 0, part = 0, v;
+	uint32_t j;
+
+	for (j = 0; j < t->w.k; j++) {
+		v = (double)half_to_float(x[j]) * weight(t, i, j);
+		part += v;
+		magnitude += fabs(v);
+		if ((j + 1) % len != 0 && j + 1 < t->w.k)
+			continue;
+		sum += part;
+		halves += fabs(part);
+		part = 0;
+	}
+	v = (double)t->all[(uint64_t)r * t->w.n + i];
+	return fabs(v - sum) <= OFF_SUM * magnitude + (form_of(t)->c_type ==
+	    ACL_FLOAT ? 0 : OFF_HALF * halves);
+}
+
+static int
+are_values_right(struct trial *t)
+{
+	const uint32_t n = t->w.n, count = MIN(n, (uint32_t)CHECKED);
+	const uint32_t first[] = { 0, (n - count) / 2, n - count };
+	unsigned g;
+	uint32_t i;
+
+	for (g = 0; g < NITEMS(first); g++)
+		for (i = first[g]; i < first[g] + count; i++) {
+			t->notes->steps++;
+			if (!is_right(t, 0, i) || !is_right(t, ASCEND_ROWS - 1,
+			    i))
+				return 0;
+		}
+	return 1;
+}
+
+/* Have m rows from `first` on the same bits in one product as in t->all?  1, 0, or an
+ * error. */
+static int
+is_same(struct trial *t, uint32_t first, uint32_t m, struct err *reterr)
+{
+	const uint64_t n = t->w.n;
+	uint32_t i;
+	int rc = multiply(t, first, m, t->some, reterr);
+
+	if (rc < 0)
+		return rc;
+	for (i = 0; i < m; i++)
+		if (memcmp(t->some + i * n, t->all + row_at(first, i) * n,
+		    n * sizeof(*t->some)) != 0)
+			return 0;
+	return 1;
+}
+
+/* The same for all rows in each class, at other places than in t->all, and with rows
+ * missing.  1, 0, or an error. */
+static int
+are_rows_same(struct trial *t, struct err *reterr)
+{
+	const struct acl_form *f = form_of(t);
+	uint32_t m, r, less = 1;
+	unsigned i;
+	int rc = 1;
+
+	for (i = 0; i < f->nclasses && f->rows[i] <= t->top && rc == 1; i++) {
+		m = f->rows[i];
+		/* Single rows are slow, and half of them enough. */
+		for (r = 0; r < ASCEND_ROWS && rc == 1; r += MAX(m, 2u))
+			rc = is_same(t, r + 5, m, reterr);
+		if (rc == 1 && (rc = is_same(t, 21, less, reterr)) == 1)
+			rc = is_same(t, 63, (m + less) / 2, reterr);
+		less = m + 1;
+	}
+	return rc;
+}
+
+/* --- a shape --- */
+
+/* The columns that are tried, and the calls for them. */
+static int
+prepare(struct trial *t, const struct acl_matrix *m, struct err *reterr)
+{
+	const uint64_t units = ascend_weight_bytes(m->format, ASCEND_UNIT,
+	    m->k);
+	int rc;
+
+	t->w = *m;
+	t->p.is_limited = 1;
+	if ((rc = acl_products_prepare(&t->p, &t->w, reterr)) < 0)
+		return rc;
+	if (ascend_weight_bytes(m->format, m->n, m->k) > MOST_WEIGHTS) {
+		acl_products_close(&t->p);
+		t->w.n = (uint32_t)(MOST_WEIGHTS / units * ASCEND_UNIT);
+		if (t->w.n == 0)
+			return err_set(reterr, ERR_RUN, -ENOMEM, "session %s: "
+			    "a row of %u numbers is too long for a trial",
+			    t->p.s->src.session, m->k);
+		rc = acl_products_prepare(&t->p, &t->w, reterr);
+	}
+	t->top = acl_products_rows(&t->p, &t->w, ASCEND_ROWS);
+	return rc;
+}
+
+/* An error, or 0 and the outcome. */
+static int
+check(struct trial *t, enum acl_fn_outcome *ret, struct err *reterr)
+{
+	const uint32_t rounds = form_of(t)->c_type == ACL_FLOAT ? 1 :
+	    DIV_UP((uint32_t)ENOUGH, t->w.n);
+	uint32_t i;
+	int rc = 0;
+
+	*ret = ACL_FN_RIGHT;
+	for (i = 0; i < rounds && *ret == ACL_FN_RIGHT; i++) {
+		make_rows(t, i);
+		rc = multiply_all(t, reterr);
+		if (rc == 0 && i == 0 && !are_values_right(t)) {
+			*ret = ACL_FN_WRONG;
+			return 0;
+		}
+		if (rc == 0)
+			rc = are_rows_same(t, reterr);
+		*ret = rc < 0 ? ACL_FN_LATE : rc == 0 ? ACL_FN_COMPANY :
+		    ACL_FN_RIGHT;
+	}
+	return MIN(rc, 0);
+}
+
+/* After the last product, which returned rc.  -EAGAIN: it never ends. */
+static int
+end(struct trial *t, int rc)
+{
+	struct err unused = { 0 };
+
+	if (t->p.s->is_lost && rc == -ETIMEDOUT)
+		return -EAGAIN;
+	acl_session_drain(t->p.s);
+	acl_products_close(&t->p);
+	end_memory(t);
+	if (!t->p.s->is_lost)
+		return 0;
+	return acl_session_renew(t->p.s, &unused) < 0 ? -EAGAIN : 0;
+}
+
+/* The code in an error's message. */
+static int
+code_in(const struct err *e)
+{
+	const char *s = strstr(e->msg, "failed with ");
+
+	return s == NULL ? 0 : atoi(s + strlen("failed with "));
+}
+
+/* 0 or -EAGAIN. */
+static int
+try_matrix(struct trial *t, const struct acl_matrix *m, uint32_t *ret)
+{
+	struct err e = { 0 };
+	enum acl_fn_outcome o;
+	int rc;
+
+	if ((rc = prepare(t, m, &e)) < 0)
+		o = rc == -ENOTSUP ? ACL_FN_REFUSED : ACL_FN_UNTRIED;
+	else if ((rc = begin_memory(t, &e)) < 0 || (rc = put_weights(t,
+	    &e)) < 0)
+		o = t->p.s->is_lost ? ACL_FN_LATE : ACL_FN_UNTRIED;
+	else
+		rc = check(t, &o, &e);
+	*ret = acl_fn_pack(o, code_in(&e));
+	return end(t, rc);
+}
+
+/* --- times --- */
+
+static int
+compare_times(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Of a product of m rows, whose A is on the device. */
+static int
+measure(struct trial *t, uint32_t m, uint64_t *ret, struct err *reterr)
+{
+	uint64_t ns[ACL_SHAPE_RUNS], start_ns;
+	int i, rc;
+
+	for (i = -1; i < ACL_SHAPE_RUNS; i++) {
+		t->notes->steps++;
+		start_ns = event_now_ns();
+		if ((rc = acl_products_compute(&t->p, &t->w, ASCEND_ROWS, 0, m,
+		    0, reterr)) < 0 || (rc = acl_session_wait(t->p.s, start_ns +
+		    WAIT_NS, reterr)) < 0)
+			return rc;
+		if (i >= 0)
+			ns[i] = event_now_ns() - start_ns;
+	}
+	qsort(ns, ACL_SHAPE_RUNS, sizeof(ns[0]), compare_times);
+	*ret = MAX(ns[ACL_SHAPE_RUNS / 2], UINT64_C(1));
+	return 0;
+}
+
+static int
+measure_all(struct trial *t, uint64_t ret_ns[ACL_CLASSES], struct err *reterr)
+{
+	const struct acl_form *f = form_of(t);
+	unsigned i;
+	int rc;
+
+	make_rows(t, 0);
+	fill_a(t, 0, ASCEND_ROWS, ASCEND_ROWS);
+	rc = acl_products_send(&t->p, t->w.k, ASCEND_ROWS, reterr);
+	for (i = 0; i < f->nclasses && f->rows[i] <= t->top && rc == 0; i++)
+		rc = measure(t, f->rows[i], &ret_ns[i], reterr);
+	return rc;
+}
+
+int
+acl_shape_ns(struct acl_session *s, struct acl_notes *notes,
+    const struct acl_choice *c, const struct acl_matrix *m,
+    uint64_t ret_ns[ACL_CLASSES], struct err *reterr)
+{
+	struct trial t = { .notes = notes, .p = { .s = s, .choice = c,
+	    .steps = &notes->steps } };
+	int rc;
+
+	memset(ret_ns, 0, ACL_CLASSES * sizeof(*ret_ns));
+	if ((rc = prepare(&t, m, reterr)) == 0 && (rc = begin_memory(&t,
+	    reterr)) == 0 && (rc = put_weights(&t, reterr)) == 0)
+		rc = measure_all(&t, ret_ns, reterr);
+	return end(&t, rc) < 0 ? -EAGAIN : rc;
+}
+
+/* --- a model --- */
+
+/* A shape of the model that is not the device's. */
+enum { NO_SHAPE = ACL_SHAPE_KINDS };
+
+/* Are results of 16 bits converted for SwiGLU? */
+static int
+converts(const struct acl_choice *c)
+{
+	unsigned f;
+
+	for (f = 0; f <= c->chip.groups; f++)
+		if (c->form[f].c_type == ACL_FLOAT16 && acl_fn_outcome(
+		    c->fn[ACL_FN_TO_FLOAT]) == ACL_FN_RIGHT)
+			return 1;
+	return 0;
+}
+
+static void
+list_shape(struct acl_shapes *ret, int is_used, uint32_t kind, uint32_t n,
+    uint32_t k)
+{
+	if (!is_used || !ascend_takes(kind < ASCEND_FORMATS ? n : 1,
+	    kind < ASCEND_FORMATS ? k : n) ||
+	    acl_shapes_find(ret, kind, n, k) != NULL)
+		kind = NO_SHAPE;
+	ret->shape[ret->n++] = (struct acl_shape){ .kind = kind, .n = n,
+	    .k = k };
+}
+
+/* A place for each shape of the model, so that its number, which is noted, depends on
+ * nothing else. */
+static void
+list_shapes(const struct acl_choice *c, const struct device_shapes *want,
+    struct acl_shapes *ret)
+{
+	const struct device_matrix *m = want->matrix;
+	enum ascend_format f;
+	uint32_t i;
+
+	ret->n = 0;
+	for (; m < want->matrix + want->nmatrices; m++) {
+		f = ascend_format(c->chip.groups, m->type, m->k);
+		list_shape(ret, c->form[f].way != ACL_WAY_NONE, f, m->n, m->k);
+	}
+	for (i = 0; i < want->nnorms; i++)
+		list_shape(ret, c->chip.fns & ASCEND_FN_NORMS, ACL_SHAPE_NORM,
+		    want->norm[i], 0);
+	for (i = 0; i < want->ngates; i++)
+		list_shape(ret, c->chip.fns & ASCEND_FN_SWIGLU,
+		    ACL_SHAPE_GATE, want->gate[i], 0);
+}
+
+/* 0 or -EAGAIN. */
+static int
+try_rows(struct trial *t, uint32_t kind, uint32_t cols, float eps,
+    uint32_t *ret)
+{
+	static const enum acl_fn norm[] = { ACL_FN_NORM, ACL_FN_TO_HALF };
+	static const enum acl_fn gate[] = { ACL_FN_SCALE, ACL_FN_SILU,
+	    ACL_FN_MUL, ACL_FN_TO_FLOAT };
+	const struct acl_choice *c = t->p.choice;
+	const struct acl_fn_rows rows = { cols, eps, c->chip.workspace_bytes };
+
+	return kind == ACL_SHAPE_NORM ? acl_try_fns_at(t->p.s, t->notes, norm,
+	    NITEMS(norm), &rows, ret) : acl_try_fns_at(t->p.s, t->notes, gate,
+	    NITEMS(gate) - !converts(c), &rows, ret);
+}
+
+/* Try a shape, unless it ended an earlier process, or no time is left.  0 or
+ * -EAGAIN. */
+static int
+try_shape(struct trial *t, struct acl_shape *s, float eps, unsigned note,
+    uint64_t end_ns)
+{
+	const struct acl_matrix m = { .n = s->n, .k = s->k,
+	    .format = (enum ascend_format)s->kind };
+	struct acl_notes *notes = t->notes;
+	int rc = 0;
+
+	if (notes->outcome[note] != ACL_FINE) {
+		s->outcome = acl_fn_pack(notes->outcome[note] == ACL_HANGS ?
+		    ACL_FN_HANGS : ACL_FN_ENDS, 0);
+	} else if (!notes->is_late && event_now_ns() <= end_ns) {
+		notes->steps++;
+		notes->trying = 1 + note;
+		rc = s->kind < ASCEND_FORMATS ? try_matrix(t, &m,
+		    &s->outcome) : try_rows(t, s->kind, s->n, eps,
+		    &s->outcome);
+		if (rc == 0)
+			notes->trying = 0;
+	}
+	return rc;
+}
+
+/* Drop the places of shapes that are not the device's. */
+static void
+drop_places(struct acl_shapes *s)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < s->n; i++)
+		if (s->shape[i].kind != NO_SHAPE)
+			s->shape[n++] = s->shape[i];
+	s->n = n;
+}
+
+int
+acl_try_model(struct acl_session *s, struct acl_notes *notes,
+    const struct acl_choice *c, const struct device_shapes *want,
+    struct acl_shapes *known, struct acl_shapes *ret)
+{
+	const uint64_t end_ns = event_now_ns() + MODEL_NS;
+	struct trial t = { .notes = notes, .p = { .s = s, .choice = c,
+	    .steps = &notes->steps } };
+	struct acl_shape *shape;
+	uint32_t i;
+	int rc = 0;
+
+	list_shapes(c, want, ret);
+	/* First those that are known, so that new ones do not replace them. */
+	for (i = 0; i < ret->n; i++)
+		acl_shapes_take(known, &ret->shape[i]);
+	for (i = 0; i < ret->n && rc == 0; i++) {
+		shape = &ret->shape[i];
+		if (shape->kind == NO_SHAPE || acl_shapes_find(known,
+		    shape->kind, shape->n, shape->k) != NULL)
+			continue;
+		rc = try_shape(&t, shape, want->eps, ACL_NOTE_SHAPE + i,
+		    end_ns);
+		if (acl_fn_outcome(shape->outcome) != ACL_FN_UNTRIED)
+			acl_shapes_add(known, shape);
+	}
+	drop_places(ret);
+	return rc;
+}
