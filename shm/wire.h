@@ -211,8 +211,12 @@ struct wire_traits {
 	uint64_t ascend_graph_bytes;
 };
 
-/* WIRE_PROBE: nothing, or the struct device_verdict of an earlier probe.  fds:
- * none. */
+/* WIRE_PROBE: what the coordinator has of both.  fds: none. */
+struct wire_probe {
+	uint32_t has_verdict, has_shapes;
+	struct device_verdict verdict;	/* of an earlier probe */
+	struct device_shapes shapes;	/* of the model */
+};
 
 /* The results of trials, if they are worth keeping. */
 struct wire_verdict {

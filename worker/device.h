@@ -33,7 +33,7 @@
 #include "shm/layout.h"
 #include "shm/mem.h"
 
-#define DEVICE_VERSION	8u
+#define DEVICE_VERSION	9u
 
 /* A limit of the device: queried or measured, never a constant. */
 struct device_limit {
@@ -105,6 +105,8 @@ struct device_conf {
 	/* In probe(): of an earlier one, or NULL.  It may be of another machine,
 	 * or anything. */
 	const struct device_verdict *verdict;
+	const struct device_shapes *shapes;	/* in probe(): of the model, in
+						 * bounds; NULL = none */
 	int own_cores;			/* each thread has a core that no other
 					 * session uses */
 	/* Notes for the next worker of this session, should this one be lost:

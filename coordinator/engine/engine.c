@@ -22,6 +22,7 @@
 #include "coordinator/print/progress.h"
 #include "coordinator/session/base_memory.h"
 #include "coordinator/session/device_limits.h"
+#include "coordinator/session/device_shapes.h"
 #include "coordinator/session/fatal.h"
 
 /* Signals wait until the worker has ended: a signal that killed this process
@@ -142,6 +143,7 @@ engine_plan(struct engine *eng, struct err *reterr)
 		.core_speed = core_speed, .core_seconds = &seconds,
 		.limits = device_limits_of,
 	};
+	struct device_shapes shapes;
 	int rc;
 
 	free(eng->rooms);
@@ -156,7 +158,8 @@ engine_plan(struct engine *eng, struct err *reterr)
 		return err_set(reterr, ERR_RUN, eng->rooms[0].room.rc,
 		    "the limits of this machine: %s",
 		    strerror(-eng->rooms[0].room.rc));
-	if ((rc = device_limits_probe(c, reterr)) < 0)
+	device_shapes_of(eng->model, &shapes);
+	if ((rc = device_limits_probe(c, &shapes, reterr)) < 0)
 		return rc;
 	conf_cores(c, &cores);
 	cores_speeds(&cores, "/sys", core_speed);

@@ -172,9 +172,8 @@ ask_of_kind(const struct conf *c, const char *kind, uint32_t question,
 {
 	struct session_conf sc = session_like(c, kind);
 	struct plan_session ps = plan_empty_session(&sc, 1);
-	struct device_verdict v;
+	struct wire_probe wp = { 0 };
 	struct session s;
-	size_t n = 0;
 	int rc;
 
 	/* The question is about the kind, not about where a session runs. */
@@ -188,9 +187,10 @@ ask_of_kind(const struct conf *c, const char *kind, uint32_t question,
 		return rc;
 	/* A verification trusts nothing that was found out earlier. */
 	if (question == WIRE_PROBE && !c->verify &&
-	    device_cache_read(sc.device, sc.port, &v))
-		n = sizeof(v);
-	rc = ask(&s, question, &v, n, fn, arg, reterr);
+	    device_cache_read(sc.device, sc.port, &wp.verdict))
+		wp.has_verdict = 1;
+	rc = ask(&s, question, &wp, question == WIRE_PROBE ? sizeof(wp) : 0,
+	    fn, arg, reterr);
 	session_close(&s);
 	return rc;
 }

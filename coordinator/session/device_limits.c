@@ -176,20 +176,21 @@ recv_limits(struct session *s, struct chan_msg *m,
 
 static int
 probe(const struct conf *c, const struct session_conf *sc,
-    struct plan_limits *ret, struct err *reterr)
+    const struct device_shapes *shapes, struct plan_limits *ret,
+    struct err *reterr)
 {
 	struct plan_session ps = plan_empty_session(sc, 1);
 	struct chan_msg *m = malloc(sizeof(*m));
-	struct device_verdict v;
+	struct wire_probe wp = { .has_shapes = 1, .shapes = *shapes };
 	struct session s;
-	uint32_t n;
 	int rc;
 
 	if (m == NULL)
 		return err_nomem(reterr, "a message of session %s", sc->name);
-	n = device_cache_read(sc->device, sc->port, &v) ? sizeof(v) : 0;
+	wp.has_verdict = (uint32_t)device_cache_read(sc->device, sc->port,
+	    &wp.verdict);
 	if ((rc = session_probe(&ps, c, NULL, -1, &s, reterr)) == 0) {
-		if ((rc = session_send(&s, WIRE_PROBE, &v, n, NULL, 0,
+		if ((rc = session_send(&s, WIRE_PROBE, &wp, sizeof(wp), NULL, 0,
 		    reterr)) == 0)
 			rc = recv_limits(&s, m, sc, ret, reterr);
 		session_close(&s);
@@ -199,7 +200,8 @@ probe(const struct conf *c, const struct session_conf *sc,
 }
 
 int
-device_limits_probe(const struct conf *c, struct err *reterr)
+device_limits_probe(const struct conf *c, const struct device_shapes *shapes,
+    struct err *reterr)
 {
 	const struct session_conf *sc;
 	struct plan_limits l;
@@ -211,7 +213,7 @@ device_limits_probe(const struct conf *c, struct err *reterr)
 		    device_limits_of(sc) != NULL)
 			continue;
 		l = (struct plan_limits){ .total_bytes = UINT64_MAX };
-		if ((rc = probe(c, sc, &l, reterr)) < 0)
+		if ((rc = probe(c, sc, shapes, &l, reterr)) < 0)
 			return rc;
 		strlcpy(known.of[known.n].kind, sc->device, MAX_NAME);
 		strlcpy(known.of[known.n].port, sc->port, MAX_NAME);

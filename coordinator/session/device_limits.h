@@ -8,9 +8,10 @@
 
 #include "coordinator/plan/plan.h"
 
-/* Probe the device of every session of c.  -ENODEV with the reason when one is
- * not found; -EPROTO when a probe's worker sends malformed traits. */
-int device_limits_probe(const struct conf *c, struct err *reterr);
+/* Probe the device of every session of c, which may try the shapes of the model.
+ * -ENODEV with the reason when one is not found; -EPROTO when a probe's worker sends malformed traits. */
+int device_limits_probe(const struct conf *c,
+    const struct device_shapes *shapes, struct err *reterr);
 
 /* The limits of sc's device, for struct plan_env; NULL = it has none. */
 const struct plan_limits *device_limits_of(const struct session_conf *sc);

@@ -173,6 +173,9 @@ acl_norm_reason(struct device *d, const struct program *p,
 		    "processor";
 	if (is_replaced(p, op))
 		return "another norm comes before its products";
+	if (!acl_unfit_allows(&d->choice.unfit, ACL_SHAPE_NORM, cols, 0,
+	    d->norms.reason, sizeof(d->norms.reason)))
+		return d->norms.reason;
 	if (prepare_calls(d, p, cols, &e) == 0)
 		return NULL;
 	snprintf(d->norms.reason, sizeof(d->norms.reason), "%.*s",

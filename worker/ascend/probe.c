@@ -12,6 +12,7 @@
 #include "board.h"
 #include "classic.h"
 #include "graph.h"
+#include "shape_trial.h"
 #include "trial.h"
 #include "verdict.h"
 
@@ -256,10 +257,82 @@ is_right(const struct acl_choice *c, enum acl_fn fn)
 	return acl_fn_outcome(c->fn[fn]) == ACL_FN_RIGHT;
 }
 
+#define SHAPES	"shapes of models"
+
+/* List the model's shapes that must not run, and tell all outcomes. */
+static void
+judge_shapes(const struct acl_shapes *model, struct acl_choice *c,
+    struct device_probe *ret)
+{
+	char unfit[256] = "", text[112];
+	const struct acl_shape *s;
+	unsigned refused = 0, left = 0;
+
+	for (s = model->shape; s < model->shape + model->n; s++) {
+		const enum acl_fn_outcome o = acl_fn_outcome(s->outcome);
+
+		refused += o == ACL_FN_REFUSED;
+		left += o == ACL_FN_UNTRIED;
+		acl_unfit_add(&c->unfit, s);
+		if (!acl_outcome_is_unfit(o))
+			continue;
+		acl_shape_text(s, text, sizeof(text));
+		words_add(unfit, sizeof(unfit), ", ", "%s", text);
+	}
+	c->unfit.tried = (uint16_t)(model->n - left);
+	probe_add(ret, SHAPES, unfit[0] == '\0' && refused + left == 0, "%u "
+	    "of this model were tried%s%.180s%s", c->unfit.tried, unfit[0] !=
+	    '\0' ? ", and run on the CPU: " : "", unfit, left > 0 ? "; no time "
+	    "or memory was left for others" : refused > 0 ?
+	    "; the library refuses others" : "");
+}
+
+static int
+has_new_shapes(const struct acl_shapes *now, const struct acl_shapes *before)
+{
+	uint32_t i;
+
+	for (i = 0; i < now->n; i++)
+		if (acl_shapes_find(before, now->shape[i].kind,
+		    now->shape[i].n, now->shape[i].k) == NULL)
+			return 1;
+	return 0;
+}
+
+/* Try the model's shapes that no earlier probe has tried, and keep the outcomes.
+ * Returns 0 or -EAGAIN. */
+static int
+try_model(struct acl_session *s, const struct device_shapes *want,
+    struct acl_notes *notes, struct acl_choice *c, struct device_probe *ret)
+{
+	struct acl_shapes known, before, model;
+	int rc;
+
+	acl_verdict_shapes(&ret->verdict, &known);
+	if (want == NULL) {
+		if (known.n > 0)
+			probe_add(ret, SHAPES, 1, "%u were tried by earlier "
+			    "starts", known.n);
+		return 0;
+	}
+	before = known;
+	if ((rc = acl_try_model(s, notes, c, want, &known, &model)) < 0)
+		return rc;
+	judge_shapes(&model, c, ret);
+	if (!has_new_shapes(&known, &before))
+		return 0;
+	acl_verdict_put_shapes(&ret->verdict, &known);
+	if (ret->verdict_is_kept)
+		strlcpy(ret->verdict_why, "not the ways, only shapes of this "
+		    "model", sizeof(ret->verdict_why));
+	ret->verdict_is_kept = 0;
+	return 0;
+}
+
 /* Find out how the processor multiplies.  Without a way the plan needs no room
  * in its memory. */
 static int
-choose(struct acl_session *s, const struct device_verdict *known,
+choose(struct acl_session *s, const struct device_conf *dc,
     struct acl_notes *notes, struct device_probe *ret)
 {
 	struct acl_choice c = { .magic = ACL_CHOICE };
@@ -280,24 +353,26 @@ choose(struct acl_session *s, const struct device_verdict *known,
 		c.strategy = (uint8_t)plan.strategy;
 		c.chip.granule_bytes = plan.granule_bytes;
 		c.chip.has_slots = plan.strategy == ACL_POOL_SLOTS;
-		rc = find_ways(s, known, notes, &c, groups_reason, ret);
+		rc = find_ways(s, dc->verdict, notes, &c, groups_reason, ret);
 	}
 	if (is_right(&c, ACL_FN_NORM) && is_right(&c, ACL_FN_TO_HALF))
 		c.chip.fns |= ASCEND_FN_NORMS;
 	if (c.chip.fns != 0 && is_right(&c, ACL_FN_SCALE) && is_right(&c,
 	    ACL_FN_SILU) && is_right(&c, ACL_FN_MUL))
 		c.chip.fns |= ASCEND_FN_SWIGLU;
+	tell_products(&c, groups_reason, ret);
+	if (f->way != ACL_WAY_NONE)
+		tell_others(&c, ret);
+	if (f->way != ACL_WAY_NONE && !s->machine.is_rc)
+		tell_graphs(&c, ret);
+	if (rc == 0 && f->way != ACL_WAY_NONE)
+		rc = try_model(s, dc->shapes, notes, &c, ret);
 	_Static_assert(sizeof(c) <= DEVICE_CHOICE_BYTES, "a device's choice");
 	ret->choice.is_made = 1;
 	ret->choice.layout = f->way == ACL_WAY_NONE ? LAYOUT_HOST :
 	    LAYOUT_ASCEND + c.chip.groups;
 	memcpy(ret->choice.of_device, &c, sizeof(c));
 	ret->ascend = c.chip;
-	tell_products(&c, groups_reason, ret);
-	if (f->way != ACL_WAY_NONE)
-		tell_others(&c, ret);
-	if (f->way != ACL_WAY_NONE && !s->machine.is_rc)
-		tell_graphs(&c, ret);
 	return rc;
 }
 
@@ -329,8 +404,10 @@ static int
 probe_here(void *arg, struct acl_notes *notes, void *result,
     struct err *reterr)
 {
-	const struct device_conf *dc = arg;
+	struct device_conf dc = *(const struct device_conf *)arg;
 	struct device_probe *ret = result;
+	/* Of a process before this one that a shape ended: its ways. */
+	const struct device_verdict earlier = ret->verdict;
 	uint64_t before = 0, after = 0;
 	struct acl_choice c;
 	struct acl_session s;
@@ -339,9 +416,11 @@ probe_here(void *arg, struct acl_notes *notes, void *result,
 
 	(void)reterr;
 	memset(ret, 0, sizeof(*ret));
+	if (earlier.key[0] != '\0')
+		dc.verdict = &earlier;
 	(void)meminfo_read(SMAPS, "Rss", &before);
-	if (acl_session_open(dc->session, acl_number(dc), &s, &e) < 0) {
-		strlcpy(ret->reason, acl_without_session(dc->session, e.msg),
+	if (acl_session_open(dc.session, acl_number(&dc), &s, &e) < 0) {
+		strlcpy(ret->reason, acl_without_session(dc.session, e.msg),
 		    sizeof(ret->reason));
 		add_checks(&s, &e, ret);
 		acl_session_close(&s);
@@ -354,7 +433,9 @@ probe_here(void *arg, struct acl_notes *notes, void *result,
 	add_limits(&s, ret);
 	add_checks(&s, &e, ret);
 	(void)meminfo_read(SMAPS, "Rss", &after);
-	rc = choose(&s, dc->verdict, notes, ret);
+	rc = choose(&s, &dc, notes, ret);
+	if (dc.verdict == &earlier)
+		ret->verdict_is_kept = 0;
 	memcpy(&c, ret->choice.of_device, sizeof(c));
 	add_library(&s, &c, notes, before, after, ret);
 	acl_session_close(&s);

@@ -134,6 +134,9 @@ acl_swiglu_reason(struct device *d, const struct program *p,
 	has_half = is_half(d, acl_matrix_of(d, gate).format);
 	if ((why = outcome_reason(d, has_half)) != NULL)
 		return why;
+	if (!acl_unfit_allows(&d->choice.unfit, ACL_SHAPE_GATE, cols, 0,
+	    d->gates.reason, sizeof(d->gates.reason)))
+		return d->gates.reason;
 	if (prepare_calls(d, cols, has_half, &e) == 0)
 		return NULL;
 	snprintf(d->gates.reason, sizeof(d->gates.reason), "%.*s",

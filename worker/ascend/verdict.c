@@ -21,6 +21,7 @@
 struct tried {
 	struct acl_choice c;
 	char groups_reason[ACL_REASON];
+	struct acl_shapes shapes;
 };
 _Static_assert(sizeof(struct tried) <= DEVICE_VERDICT_BYTES, "a verdict");
 
@@ -157,7 +158,7 @@ acl_choice_is_sound(const struct acl_choice *c)
 	    c->chip.workspace_bytes > MOST_WORKSPACE ||
 	    c->chip.workspace_percent > ASCEND_MOST_PERCENT ||
 	    c->chip.graph_bytes > ASCEND_GRAPHS_BYTES ||
-	    c->graph_why < ACL_GRAPH_WHYS)
+	    c->graph_why < ACL_GRAPH_WHYS || !acl_unfit_is_sound(&c->unfit))
 		return 0;
 	for (f = 0; f < ASCEND_FORMATS; f++)
 		if (!form_is_sound(&c->form[f], (enum ascend_format)f) ||
@@ -197,7 +198,8 @@ acl_verdict_take(const struct device_verdict *v, const char *key,
 	got->chip.granule_bytes = c->chip.granule_bytes;
 	got->chip.has_slots = c->chip.has_slots;
 	if (!acl_choice_is_sound(got) || !text_ends(got->reason) ||
-	    !text_ends(t.groups_reason) || got->form[ASCEND_HALF].way ==
+	    !text_ends(t.groups_reason) ||
+	    !acl_shapes_are_sound(&t.shapes) || got->form[ASCEND_HALF].way ==
 	    ACL_WAY_NONE) {
 		strlcpy(why, "it is out of bounds", len);
 		return 0;
@@ -225,6 +227,7 @@ acl_verdict_take(const struct device_verdict *v, const char *key,
 	}
 	*c = *got;
 	c->chip.fns = 0;	/* the probe makes it of fn[] */
+	memset(&c->unfit, 0, sizeof(c->unfit));	/* and this of shapes */
 	memcpy(groups_reason, t.groups_reason, sizeof(t.groups_reason));
 	return 1;
 }
@@ -239,4 +242,21 @@ acl_verdict_fill(const struct acl_choice *c, const char *groups_reason,
 	memset(v, 0, sizeof(*v));
 	strlcpy(v->key, key, sizeof(v->key));
 	memcpy(v->of_device, &t, sizeof(t));
+}
+
+void
+acl_verdict_shapes(const struct device_verdict *v, struct acl_shapes *ret)
+{
+	struct tried t;
+
+	memcpy(&t, v->of_device, sizeof(t));
+	*ret = t.shapes;
+	if (v->key[0] == '\0' || !acl_shapes_are_sound(ret))
+		memset(ret, 0, sizeof(*ret));
+}
+
+void
+acl_verdict_put_shapes(struct device_verdict *v, const struct acl_shapes *s)
+{
+	memcpy(v->of_device + offsetof(struct tried, shapes), s, sizeof(*s));
 }

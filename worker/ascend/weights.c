@@ -35,32 +35,44 @@ find_refusal(const struct device *d, const struct acl_matrix *m)
 	return NULL;
 }
 
-/* Try the shape once; a refusal is kept with its reason. */
+static const char *
+keep_refusal(struct device *d, const struct acl_matrix *m, const char *why)
+{
+	struct acl_refusal *r = reallocarray(d->refused, d->nrefused + 1,
+	    sizeof(*r));
+
+	if (r == NULL)
+		return "no memory";
+	d->refused = r;
+	r += d->nrefused++;
+	*r = (struct acl_refusal){ .format = m->format, .n = m->n, .k = m->k };
+	snprintf(r->reason, sizeof(r->reason), "%.*s", REASON_LEN - 1, why);
+	return r->reason;
+}
+
+/* Ask for the shape once; a refusal, of the library or the probe, is kept with its
+ * reason. */
 static const char *
 shape_reason(struct device *d, const struct acl_matrix *m)
 {
 	const struct acl_refusal *old = find_refusal(d, m);
-	struct acl_refusal *r;
+	char why[REASON_LEN];
 	struct err e = { 0 };
 
 	if (old != NULL)
 		return old->reason;
 	if (!ascend_takes(m->n, m->k))
 		return "rows on the processor are multiples of 16 numbers";
+	if (!acl_unfit_allows(&d->choice.unfit, m->format, m->n, m->k, why,
+	    sizeof(why)))
+		return keep_refusal(d, m, why);
 	d->products.s = &d->s;
 	d->products.choice = &d->choice;
 	d->products.is_limited = 1;
 	if (acl_products_prepare(&d->products, m, &e) == 0)
 		return NULL;
-	r = reallocarray(d->refused, d->nrefused + 1, sizeof(*r));
-	if (r == NULL)
-		return "no memory";
-	d->refused = r;
-	r += d->nrefused++;
-	*r = (struct acl_refusal){ .format = m->format, .n = m->n, .k = m->k };
-	snprintf(r->reason, sizeof(r->reason), "%.*s", REASON_LEN - 1,
-	    acl_without_session(d->conf.session, e.msg));
-	return r->reason;
+	return keep_refusal(d, m, acl_without_session(d->conf.session,
+	    e.msg));
 }
 
 /* The operation that made the rows of a product, if it only rounded them for the

@@ -1,9 +1,11 @@
 /* worker/orders/questions.c - statistics, placement, limits, and drills. */
 #include "orders.h"
 
+#include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 
+#include "kernels/types/quant.h"
 #include "worker/stage/drill.h"
 #include "worker/stage/probe.h"
 #include "worker/stage/report.h"
@@ -81,21 +83,55 @@ order_explain(struct worker *w, struct err *reterr)
 	return rc;
 }
 
+/* Is it a shape that a program may have? */
+static int
+is_size(uint32_t n)
+{
+	return n >= 1 && n <= INT32_MAX;
+}
+
+static int
+are_sizes(const uint32_t *cols, uint32_t n, uint32_t most)
+{
+	uint32_t i;
+
+	for (i = 0; n <= most && i < n; i++)
+		if (!is_size(cols[i]))
+			return 0;
+	return n <= most;
+}
+
+static int
+are_shapes_sound(const struct device_shapes *s)
+{
+	const struct device_matrix *m = s->matrix;
+
+	if (s->nmatrices > DEVICE_MATRICES || !isfinite(s->eps) ||
+	    s->eps < 0 || !are_sizes(s->norm, s->nnorms, DEVICE_NORMS) ||
+	    !are_sizes(s->gate, s->ngates, DEVICE_GATES))
+		return 0;
+	for (; m < s->matrix + s->nmatrices; m++)
+		if (!is_size(m->n) || !is_size(m->k) || m->type >=
+		    QUANT_NTYPES)
+			return 0;
+	return 1;
+}
+
 int
 order_probe(struct worker *w, struct err *reterr)
 {
 	struct device_conf dc = stage_device_conf(&w->sc);
-	struct device_verdict v;
+	struct wire_probe wp;
 
 	/* A confined worker cannot open the device. */
-	if (w->sc.dev == NULL || w->is_confined)
+	if (w->sc.dev == NULL || w->is_confined ||
+	    order_payload(w, &wp, sizeof(wp), 0, reterr) < 0 ||
+	    wp.has_verdict > 1 || wp.has_shapes > 1 ||
+	    (wp.has_shapes && !are_shapes_sound(&wp.shapes)))
 		return order_refuse(w, reterr);
-	if (w->msg.nbytes > 0) {
-		if (order_payload(w, &v, sizeof(v), 0, reterr) < 0)
-			return order_refuse(w, reterr);
-		v.key[sizeof(v.key) - 1] = '\0';
-		dc.verdict = &v;
-	}
+	wp.verdict.key[sizeof(wp.verdict.key) - 1] = '\0';
+	dc.verdict = wp.has_verdict ? &wp.verdict : NULL;
+	dc.shapes = wp.has_shapes ? &wp.shapes : NULL;
 	return probe_device(&w->chan, w->sc.dev, &dc, reterr);
 }
 
