@@ -9,7 +9,8 @@
 #include "coordinator/plan/plan.h"
 
 /* Probe the device of every session of c, which may try the shapes of the model.
- * -ENODEV with the reason when one is not found; -EPROTO when a probe's worker sends malformed traits. */
+ * -ENODEV with the reason when one is not found; -EPROTO when a probe's worker sends
+ * malformed traits. */
 int device_limits_probe(const struct conf *c,
     const struct device_shapes *shapes, struct err *reterr);
 

@@ -70,7 +70,11 @@ mkdir -p "$T/root/usr/local/Ascend/driver"
 echo "Version=24.1.rc2" >"$T/root/usr/local/Ascend/driver/version.info"
 tried "another driver" devices
 check "another driver: it says so" words 'is driver=/.*, was driver=none'
-known "another driver, again" "${ARGS[@]}"
+known "another driver, again" devices
+tried "another driver: the model's shapes" "${ARGS[@]}" -v
+check "another driver: the ways are not tried again" stderr_has \
+    'tried now, .*cache; not the ways, only shapes of this model'
+known "another driver: the model's shapes, again" "${ARGS[@]}"
 on 910B devices=1 mem-bytes=900000000
 known "another number of devices" "${ARGS[@]}"
 known "less memory" devices
@@ -99,6 +103,7 @@ check "a file that others can write: it says so" stderr_has \
 rm -r "$T/.cache"
 tried "no file" devices
 known "no file, then one" devices
+tried "no file, then the model's shapes" "${ARGS[@]}"
 
 # --- a session that fails ---
 
