@@ -134,9 +134,9 @@ copied_rows_bytes(uint32_t batch_rows, uint32_t n_embd, uint32_t head_rows,
 enum {
 	STATUS_PASSES = 13,	/* classes of rows: 1, 2, 3-4, ... 2049-4096 */
 	DEVICE_MEMO_BYTES = 256,
-	DEVICE_CHOICE_BYTES = 512,
+	DEVICE_CHOICE_BYTES = 1024,
 	DEVICE_KEY_BYTES = 2048,
-	DEVICE_VERDICT_BYTES = 2048,
+	DEVICE_VERDICT_BYTES = 3072,
 	DEVICE_MATRICES = 32,
 	DEVICE_NORMS = 8,
 	DEVICE_GATES = 8

@@ -771,12 +771,19 @@ row("ascend: a group of zeros keeps its scale", "worker/ascend/groups.c",
     "unit/ascend_groups")
 row("ascend: the library is not told to rearrange W",
     "worker/ascend/product.c",
-    "	if (form_of(p, w->format)->nz != ACL_NZ_BY_LIBRARY)",
-    "	if (form_of(p, w->format)->nz != ACL_NZ_KINDS)",
+    "	if (form_of(p, w).nz != ACL_NZ_BY_LIBRARY)",
+    "	if (form_of(p, w).nz != ACL_NZ_KINDS)",
     "unit/ascend_product")
 row("ascend: W in FRACTAL_NZ has a tensor of rows",
-    "worker/ascend/product.c", "f->nz != ACL_ND ? new_nz_tensor(",
-    "f->nz == ACL_NZ_KINDS ? new_nz_tensor(", "unit/ascend_product")
+    "worker/ascend/product.c", "c->nz != ACL_ND ? new_nz_tensor(",
+    "c->nz == ACL_NZ_KINDS ? new_nz_tensor(", "unit/ascend_product")
+row("ascend: a shape has no way of its own", "worker/ascend/product.c",
+    "		if (s->n == w->n && s->k == w->k && s->format ==",
+    "		if (s->n == w->n && s->k == w->n && s->format ==",
+    "unit/ascend_product")
+row("ascend: a shape's twin is not used", "worker/ascend/product.c",
+    "	    s->twin[i] != ACL_WAY_NONE ? s->twin[i] : s->way);",
+    "	    s->way);", "unit/ascend_product")
 row("ascend: rows are packed across two parts of N", "worker/ascend/rows.c",
     "(uint64_t)ACL_MOST_N - row0 %", "(uint64_t)w->n + row0 %",
     "unit/ascend_product")

@@ -648,6 +648,57 @@ START_TEST(an_operator_by_name_that_is_refused_says_so)
 }
 END_TEST
 
+/* Another way than the choice's for 33 x 48, with a third one for one row; another
+ * layout for 130 x 64. */
+static void
+choose_shapes(void)
+{
+	choose(ACL_WAY_MATMUL, 0);
+	choice.nshapes = 2;
+	choice.shape[0] = (struct acl_shape_way){ .n = 33, .k = 48,
+	    .way = ACL_WAY_CONVOLUTION, .twin = { ACL_WAY_BATCH_MATMUL } };
+	choice.shape[1] = (struct acl_shape_way){ .n = 130, .k = 64,
+	    .way = ACL_WAY_MM, .nz = ACL_NZ_BY_US };
+}
+
+static void
+multiply_shapes(void)
+{
+	struct err e = { 0 };
+
+	as_open(&s);
+	choose_shapes();
+	check_shape(ASCEND_HALF, 33, 48);
+	check_put(33, 48);
+	check_put(130, 64);
+	set_matrix(ASCEND_HALF, 48, 48);
+	ck_assert_int_eq(acl_products_prepare(&p, &w, &e), -ENOTSUP);
+	HAS(e.msg, "aclnnMatmulGetWorkspaceSize failed with 561103");
+	acl_products_close(&p);
+	as_close(&s);
+}
+
+static void
+refuse_twin(void)
+{
+	struct err e = { 0 };
+
+	as_open(&s);
+	choose_shapes();
+	set_matrix(ASCEND_HALF, 33, 48);
+	ck_assert_int_eq(acl_products_prepare(&p, &w, &e), -ENOTSUP);
+	HAS(e.msg, "aclnnBatchMatMulGetWorkspaceSize failed with 561103");
+	acl_products_close(&p);
+	as_close(&s);
+}
+
+START_TEST(a_shape_has_ways_of_its_own)
+{
+	as_run_bare("fail=Matmul:561103", AS_OLD, multiply_shapes);
+	as_run_bare("fail=BatchMatMul:561103", AS_OLD, refuse_twin);
+}
+END_TEST
+
 START_TEST(products_that_are_refused_say_so)
 {
 	as_run_bare("soc=310B", AS_OLD, refuse_long_rows);
@@ -667,6 +718,7 @@ main(void)
 		executors_are_made_once,
 		executors_that_cannot_be_kept_are_made_again,
 		products_that_are_refused_say_so,
+		a_shape_has_ways_of_its_own,
 		an_operator_by_name_that_is_refused_says_so,
 		an_option_of_newer_compilers_may_be_unknown,
 	};

@@ -18,6 +18,9 @@
 
 struct acl_call {
 	enum ascend_format format;
+	enum acl_way way;
+	enum acl_nz nz;
+	int c_type;
 	uint32_t n, k, rows;
 	struct acl_tensor *a, *w, *c;
 	struct acl_tensor *scales, *offsets;	/* of integers */
@@ -80,17 +83,62 @@ segment(const struct acl_products *p, uint32_t k)
 	return p->choice->chip.cut_k ? MIN(k, (uint32_t)ASCEND_SEGMENT) : k;
 }
 
-static const struct acl_form *
-form_of(const struct acl_products *p, enum ascend_format f)
+static const struct acl_shape_way *
+find_shape(const struct acl_choice *c, const struct acl_matrix *w)
 {
-	return &p->choice->form[f];
+	const struct acl_shape_way *s = c->shape;
+
+	for (; s < c->shape + c->nshapes; s++)
+		if (s->n == w->n && s->k == w->k && s->format ==
+		    w->format)
+			return s;
+	return NULL;
+}
+
+struct acl_form
+acl_form_of(const struct acl_choice *c, const struct acl_matrix *w)
+{
+	const struct acl_shape_way *s = find_shape(c, w);
+	struct acl_form f = c->form[w->format];
+
+	if (s != NULL) {
+		f.way = s->way;
+		f.nz = s->nz;
+	}
+	return f;
+}
+
+enum acl_way
+acl_way_of(const struct acl_choice *c, const struct acl_matrix *w, unsigned i)
+{
+	const struct acl_shape_way *s = find_shape(c, w);
+
+	return (enum acl_way)(s == NULL ? c->form[w->format].way :
+	    s->twin[i] != ACL_WAY_NONE ? s->twin[i] : s->way);
+}
+
+int
+acl_matrix_has_graphs(const struct acl_choice *c, const struct acl_matrix *w)
+{
+	unsigned i;
+
+	for (i = 0; i < c->form[w->format].nclasses; i++)
+		if (!acl_way_has_graphs(acl_way_of(c, w, i)))
+			return 0;
+	return 1;
+}
+
+static struct acl_form
+form_of(const struct acl_products *p, const struct acl_matrix *w)
+{
+	return acl_form_of(p->choice, w);
 }
 
 uint32_t
 acl_products_rows(const struct acl_products *p, const struct acl_matrix *w,
     uint32_t m)
 {
-	const struct acl_form *f = form_of(p, w->format);
+	const struct acl_form *f = &p->choice->form[w->format];
 	uint32_t most = ascend_rows(&p->choice->chip, w->n, w->k), i = 0;
 
 	while (i + 1 < f->nclasses && f->rows[i] < m && f->rows[i + 1] <= most)
@@ -137,7 +185,7 @@ acl_w_index(const struct acl_products *p, const struct acl_matrix *w,
 {
 	const uint32_t len = segment(p, w->k), k0 = col / len * len;
 	const uint32_t cols = MIN(len, w->k - k0), n0 = row - row % ACL_MOST_N;
-	const enum acl_nz nz = (enum acl_nz)form_of(p, w->format)->nz;
+	const enum acl_nz nz = (enum acl_nz)form_of(p, w).nz;
 	const uint64_t first = k0 * (nz == ACL_ND ? (uint64_t)w->n :
 	    ALIGN_UP((uint64_t)w->n, (uint64_t)ACL_NZ_ROWS));
 
@@ -214,7 +262,7 @@ phase_one(const struct acl_products *p, struct acl_call *c,
 	const struct acl_lib *l = p->s->src.lib;
 
 	c->ws_bytes = 0;
-	switch (form_of(p, c->format)->way) {
+	switch (c->way) {
 	case ACL_WAY_MM:
 		return l->Mm(c->a, c->w, c->c, ACL_CUBE_KEEP_DTYPE,
 		    &c->ws_bytes, ex);
@@ -239,8 +287,7 @@ failed(const struct acl_products *p, const struct acl_call *c,
 	char call[64];
 	int rc;
 
-	snprintf(call, sizeof(call), "%s%s", ways[form_of(p,
-	    c->format)->way].name, phase);
+	snprintf(call, sizeof(call), "%s%s", ways[c->way].name, phase);
 	rc = acl_failed(p->s->src.lib, p->s->src.session, call, code, reterr);
 	return acl_is_refusal(code) || code == ACLNN_ERR_PARAM_INVALID ?
 	    -ENOTSUP : rc;
@@ -271,13 +318,12 @@ create_tensors(const struct acl_products *p, struct acl_call *c,
 {
 	static const int dtypes[ASCEND_FORMATS] = { ACL_FLOAT16, ACL_INT8,
 	    ACL_INT4, ACL_INT4 };
-	const struct acl_form *f = form_of(p, c->format);
-	const enum acl_way way = (enum acl_way)f->way;
+	const enum acl_way way = c->way;
 
 	c->a = new_tensor(p, way, ACL_FLOAT16, c->rows, c->k, 0, at->a);
-	c->w = f->nz != ACL_ND ? new_nz_tensor(p, c->n, c->k, at->w) :
+	c->w = c->nz != ACL_ND ? new_nz_tensor(p, c->n, c->k, at->w) :
 	    new_tensor(p, way, dtypes[c->format], c->n, c->k, 1, at->w);
-	c->c = new_tensor(p, way, f->c_type, c->rows, c->n, 0, at->c);
+	c->c = new_tensor(p, way, c->c_type, c->rows, c->n, 0, at->c);
 	if (c->format != ASCEND_HALF)
 		c->scales = new_tensor(p, way, ACL_FLOAT16, c->n, c->k /
 		    ASCEND_GROUP, 1, at->scales);
@@ -422,7 +468,7 @@ acl_products_convert(struct acl_products *p, const struct acl_matrix *w,
 	uint32_t n0, k0;
 	int rc = 0;
 
-	if (form_of(p, w->format)->nz != ACL_NZ_BY_LIBRARY)
+	if (form_of(p, w).nz != ACL_NZ_BY_LIBRARY)
 		return 0;
 	for (n0 = 0; n0 < w->n && rc == 0; n0 += ACL_MOST_N)
 		for (k0 = 0; k0 < w->k && rc == 0; k0 += segment(p, w->k))
@@ -445,7 +491,7 @@ open_classic(struct acl_products *p, struct acl_call *c, struct err *reterr)
 		    acl_way_name(ACL_WAY_CLASSIC));
 	return acl_classic_open(p->s, &(struct acl_classic_shape){
 	    .rows = c->rows, .n = c->n, .k = c->k,
-	    .c_type = form_of(p, c->format)->c_type }, &c->classic, reterr);
+	    .c_type = c->c_type }, &c->classic, reterr);
 }
 
 /* Keep the executor, or show only that there can be one: then each run makes its
@@ -459,15 +505,15 @@ open_call(struct acl_products *p, struct acl_call *c, struct err *reterr)
 	int rc;
 
 	acl_memo_next_call();
-	if (form_of(p, c->format)->way == ACL_WAY_CLASSIC)
+	if (c->way == ACL_WAY_CLASSIC)
 		return open_classic(p, c, reterr);
 	if ((rc = create_tensors(p, c, &nowhere, reterr)) < 0)
 		return rc;
 	if ((rc = phase_one(p, c, &ex)) != ACL_SUCCESS)
 		return failed(p, c, "GetWorkspaceSize", rc, reterr);
-	if ((rc = check_workspace(p, c, ways[form_of(p, c->format)->way].name,
-	    c->ws_bytes, reterr)) < 0 || (form_of(p, c->format)->nz ==
-	    ACL_NZ_BY_LIBRARY && (rc = check_conversion(p, c, reterr)) < 0)) {
+	if ((rc = check_workspace(p, c, ways[c->way].name, c->ws_bytes,
+	    reterr)) < 0 || (c->nz == ACL_NZ_BY_LIBRARY &&
+	    (rc = check_conversion(p, c, reterr)) < 0)) {
 		l->aclDestroyAclOpExecutor(ex);
 		return rc;
 	}
@@ -478,37 +524,51 @@ open_call(struct acl_products *p, struct acl_call *c, struct err *reterr)
 	return 0;
 }
 
+/* The call for products with the form's class i of rows: the part of N from n0 on, and
+ * the segment of K from k0 on. */
+static struct acl_call
+new_call(const struct acl_products *p, const struct acl_matrix *w, unsigned i,
+    uint32_t n0, uint32_t k0)
+{
+	const struct acl_form f = form_of(p, w);
+
+	return (struct acl_call){ .format = w->format,
+	    .way = acl_way_of(p->choice, w, i), .nz = (enum acl_nz)f.nz,
+	    .c_type = f.c_type, .n = MIN(w->n - n0, (uint32_t)ACL_MOST_N),
+	    .k = MIN(w->k - k0, segment(p, w->k)), .rows = f.rows[i] };
+}
+
 static struct acl_call *
-find_call(const struct acl_products *p, enum ascend_format f, uint32_t n,
-    uint32_t k, uint32_t rows)
+find_call(const struct acl_products *p, const struct acl_call *like)
 {
 	struct acl_call *c;
 	unsigned i;
 
 	for (i = 0; i < p->ncalls; i++) {
 		c = &p->call[i];
-		if (c->format == f && c->n == n && c->k == k &&
-		    c->rows == rows)
+		if (c->format == like->format && c->way == like->way &&
+		    c->nz == like->nz && c->n == like->n &&
+		    c->k == like->k && c->rows == like->rows)
 			return c;
 	}
 	return NULL;
 }
 
 static int
-add_call(struct acl_products *p, enum ascend_format f, uint32_t n, uint32_t k,
-    uint32_t rows, struct err *reterr)
+add_call(struct acl_products *p, const struct acl_call *new,
+    struct err *reterr)
 {
 	struct acl_call *c;
 	int rc;
 
-	if (find_call(p, f, n, k, rows) != NULL)
+	if (find_call(p, new) != NULL)
 		return 0;
 	c = reallocarray(p->call, p->ncalls + 1, sizeof(*c));
 	if (c == NULL)
 		return err_nomem(reterr, "the products of a device");
 	p->call = c;
 	c += p->ncalls;
-	*c = (struct acl_call){ .format = f, .n = n, .k = k, .rows = rows };
+	*c = *new;
 	if (p->steps != NULL)
 		++*p->steps;
 	if ((rc = open_call(p, c, reterr)) < 0)
@@ -522,8 +582,9 @@ int
 acl_products_prepare(struct acl_products *p, const struct acl_matrix *w,
     struct err *reterr)
 {
-	const struct acl_form *f = form_of(p, w->format);
+	const struct acl_form *f = &p->choice->form[w->format];
 	const uint32_t most = ascend_rows(&p->choice->chip, w->n, w->k);
+	struct acl_call c;
 	uint32_t n0, k0, i;
 	int rc = 0;
 
@@ -531,12 +592,11 @@ acl_products_prepare(struct acl_products *p, const struct acl_matrix *w,
 		if (i > 0 && f->rows[i] > most)
 			break;
 		for (n0 = 0; n0 < w->n; n0 += ACL_MOST_N)
-			for (k0 = 0; k0 < w->k; k0 += segment(p, w->k))
-				if ((rc = add_call(p, w->format, MIN(w->n - n0,
-				    (uint32_t)ACL_MOST_N), MIN(w->k - k0,
-				    segment(p, w->k)), f->rows[i],
-				    reterr)) < 0)
+			for (k0 = 0; k0 < w->k; k0 += segment(p, w->k)) {
+				c = new_call(p, w, i, n0, k0);
+				if ((rc = add_call(p, &c, reterr)) < 0)
 					return rc;
+			}
 	}
 	return 0;
 }
@@ -548,7 +608,7 @@ static uint64_t
 c_at(const struct acl_products *p, const struct acl_matrix *w, uint32_t rows,
     uint32_t n0, uint32_t k0)
 {
-	uint64_t one = form_of(p, w->format)->c_type == ACL_FLOAT ?
+	uint64_t one = p->choice->form[w->format].c_type == ACL_FLOAT ?
 	    sizeof(float) : sizeof(uint16_t);
 
 	/* Each block begins at a multiple of 32 bytes. */
@@ -588,14 +648,24 @@ bind(const struct acl_products *p, struct acl_call *c,
 	    "aclSetOutputTensorAddr", rc, reterr);
 }
 
+static unsigned
+class_index(const struct acl_form *f, uint32_t rows)
+{
+	unsigned i = 0;
+
+	while (i + 1 < f->nclasses && f->rows[i] < rows)
+		i++;
+	return i;
+}
+
 static int
 start_call(struct acl_products *p, const struct acl_matrix *w, uint32_t rows,
     uint32_t r0, uint32_t class, uint32_t n0, uint32_t k0, uint64_t c_from,
     struct err *reterr)
 {
-	const uint32_t n = MIN(w->n - n0, (uint32_t)ACL_MOST_N);
-	struct acl_call *c = find_call(p, w->format, n, MIN(w->k - k0,
-	    segment(p, w->k)), class);
+	const struct acl_call like = new_call(p, w, class_index(
+	    &p->choice->form[w->format], class), n0, k0);
+	struct acl_call *c = find_call(p, &like);
 	const uint64_t i = acl_w_index(p, w, n0, k0);
 	char *weights = (char *)(uintptr_t)w->w;
 	struct acl_executor *ex;
@@ -618,9 +688,8 @@ start_call(struct acl_products *p, const struct acl_matrix *w, uint32_t rows,
 		    reterr);
 	if ((rc = bind(p, c, &at, &ex, reterr)) < 0)
 		return rc;
-	rc = p->s->src.lib->run[ways[form_of(p, w->format)->way].op](
-	    c->ws_bytes > 0 ? p->workspace : NULL, c->ws_bytes, ex,
-	    p->s->stream);
+	rc = p->s->src.lib->run[ways[c->way].op](c->ws_bytes > 0 ?
+	    p->workspace : NULL, c->ws_bytes, ex, p->s->stream);
 	return rc == ACL_SUCCESS ? 0 : failed(p, c, "", rc, reterr);
 }
 
@@ -693,7 +762,7 @@ acl_products_read(const struct acl_products *p, const struct acl_matrix *w,
 
 	for (n0 = 0; n0 < w->n; n0 += ACL_MOST_N)
 		for (k0 = 0; k0 < w->k; k0 += segment(p, w->k))
-			add_part(form_of(p, w->format)->c_type, (char *)p->c +
+			add_part(p->choice->form[w->format].c_type, (char *)p->c +
 			    at + c_at(p, w, class, n0, k0), r, MIN(w->n - n0,
 			    (uint32_t)ACL_MOST_N), k0 == 0, ret + n0);
 }

@@ -47,6 +47,18 @@ struct acl_form {
 	uint16_t rows[ACL_CLASSES];	/* of a product, ascending */
 };
 
+/* Matrices of one shape that are multiplied otherwise than their format's form says,
+ * because that is faster. */
+struct acl_shape_way {
+	uint32_t n, k;
+	uint8_t format;
+	uint8_t way, nz;		/* as in struct acl_form */
+	uint8_t twin[ACL_CLASSES];	/* a faster way for so many rows, with
+					 * the bits of `way`; 0 = none */
+	uint8_t pad[2];
+};
+enum { ACL_SHAPE_WAYS = 16 };
+
 /* All that decides bits: made in the probe (trial.h), the same in every session.
  * Without a way for 16-bit floats nothing is multiplied. */
 struct acl_choice {
@@ -59,8 +71,25 @@ struct acl_choice {
 	uint32_t fn[ACL_FNS];		/* outcomes of other operators (ops.h) */
 	int32_t graph_why;		/* why there are no graphs (graph.h) */
 	struct acl_unfit unfit;		/* shapes of the model */
+	uint16_t nshapes;
+	uint16_t is_timed;		/* ways were chosen by their times */
+	struct acl_shape_way shape[ACL_SHAPE_WAYS];	/* [nshapes] */
 };
 #define ACL_CHOICE	0x34434341u	/* "ACC4" */
+
+struct acl_matrix;
+
+/* How a matrix is multiplied; only its shape and format are looked at. */
+struct acl_form acl_form_of(const struct acl_choice *c,
+    const struct acl_matrix *w);
+
+/* The way of its products of the form's class i of rows. */
+enum acl_way acl_way_of(const struct acl_choice *c,
+    const struct acl_matrix *w, unsigned i);
+
+/* May all of its calls be captured (graph.h)? */
+int acl_matrix_has_graphs(const struct acl_choice *c,
+    const struct acl_matrix *w);
 
 /* A call of the operator: one part of N, one segment of K, one class of rows. */
 struct acl_call;

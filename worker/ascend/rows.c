@@ -227,6 +227,13 @@ send_groups(const struct acl_products *p, const struct acl_matrix *w,
 	return rc;
 }
 
+/* Are its rows packed in tiles here? */
+static int
+is_tiled(const struct acl_products *p, const struct acl_matrix *w)
+{
+	return acl_form_of(p->choice, w).nz == ACL_NZ_BY_US;
+}
+
 static float
 put_row(const struct acl_products *p, const struct acl_matrix *w,
     uint32_t type, uint32_t row0, uint32_t m, uint32_t r, const float *row,
@@ -234,7 +241,7 @@ put_row(const struct acl_products *p, const struct acl_matrix *w,
 {
 	if (w->format != ASCEND_HALF)
 		return put_groups(p, w, type, r, row, src);
-	if (p->choice->form[ASCEND_HALF].nz == ACL_NZ_BY_US)
+	if (is_tiled(p, w))
 		return put_nz_row(p, w->k, m + padding(w, row0, m), r, row);
 	return put_weight_row(p, w->k, m, r, row);
 }
@@ -246,8 +253,7 @@ rows_at_once(const struct acl_products *p, const struct acl_matrix *w,
 {
 	uint64_t most = p->a_bytes / (w->k * sizeof(uint16_t));
 
-	if (w->format == ASCEND_HALF && p->choice->form[ASCEND_HALF].nz ==
-	    ACL_NZ_BY_US)
+	if (is_tiled(p, w))
 		most = MIN(most - ACL_NZ_ROWS, (uint64_t)ACL_MOST_N - row0 %
 		    ACL_MOST_N);
 	return (uint32_t)MIN(most, (uint64_t)nrows);
@@ -271,9 +277,8 @@ acl_put_weights(struct acl_products *p, const struct acl_matrix *w,
 			    from);
 		}
 		rc = w->format != ASCEND_HALF ? send_groups(p, w, row0, m,
-		    reterr) : p->choice->form[ASCEND_HALF].nz == ACL_NZ_BY_US ?
-		    send_tiles(p, w, row0, m, reterr) : send_rows(p, w, row0,
-		    m, reterr);
+		    reterr) : is_tiled(p, w) ? send_tiles(p, w, row0, m,
+		    reterr) : send_rows(p, w, row0, m, reterr);
 	}
 	return rc;
 }

@@ -722,9 +722,9 @@ can_capture(const struct device *d, const struct acl_step *s, uint32_t n)
 		if (o->kind != ACL_STEP_PRODUCT)
 			continue;
 		if (rows_of_product(d, o, 0, n) < n ||
-		    !acl_way_has_graphs((enum acl_way)d->choice.form[
-		    o->w->m.format].way) || (o->at >= p->nbody) != (s->at >=
-		    p->nbody) || (o->at >= p->nkept) != (s->at >= p->nkept))
+		    !acl_matrix_has_graphs(&d->choice, &o->w->m) ||
+		    (o->at >= p->nbody) != (s->at >= p->nbody) ||
+		    (o->at >= p->nkept) != (s->at >= p->nkept))
 			return 0;
 		nproducts++;
 	}
