@@ -89,7 +89,7 @@ pass_verdict(const struct session *s, const struct chan_msg *m, query_fn *fn,
 	END(wv.why);
 	_Static_assert(sizeof(wc.text) >= DEVICE_CACHE_TEXT, "its text");
 	strlcpy(wc.what, "trials", sizeof(wc.what));
-	device_cache_note(sc->device, sc->port, &wv, wc.text);
+	device_cache_note(sc->device, &wv, wc.text);
 	fn(arg, WIRE_CHECK, &wc);
 }
 
@@ -187,7 +187,7 @@ ask_of_kind(const struct conf *c, const char *kind, uint32_t question,
 		return rc;
 	/* A verification trusts nothing that was found out earlier. */
 	if (question == WIRE_PROBE && !c->verify &&
-	    device_cache_read(sc.device, sc.port, &wp.verdict))
+	    device_cache_read(sc.device, &wp.verdict))
 		wp.has_verdict = 1;
 	rc = ask(&s, question, &wp, question == WIRE_PROBE ? sizeof(wp) : 0,
 	    fn, arg, reterr);

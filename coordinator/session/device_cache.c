@@ -19,15 +19,15 @@
 
 #include "config/log.h"
 
-enum { FILE_NAME = 4 + 2 * 3 * MAX_NAME };
-
 /* Devices whose verdict this process used. */
 static struct {
 	unsigned n;
 	struct used {
-		char kind[MAX_NAME], port[MAX_NAME];
+		char kind[MAX_NAME];
 		uint64_t made_s;
 		int is_old;		/* of an earlier process */
+		int is_here;		/* it could not be written */
+		struct device_verdict verdict;	/* with is_here */
 	} of[MAX_SESSIONS];
 } used;
 
@@ -46,22 +46,18 @@ sum_of(const void *p, size_t n)
 }
 
 void
-device_record_seal(struct device_record *r, const char *kind,
-    const char *port)
+device_record_seal(struct device_record *r, const char *kind)
 {
 	memcpy(r->magic, DEVICE_RECORD, sizeof(r->magic));
 	memset(r->kind, 0, sizeof(r->kind));
-	memset(r->port, 0, sizeof(r->port));
 	strlcpy(r->kind, kind, sizeof(r->kind));
-	strlcpy(r->port, port, sizeof(r->port));
 	r->sum = sum_of(r, offsetof(struct device_record, sum));
 }
 
 #define ENDS(text)	(memchr((text), '\0', sizeof(text)) != NULL)
 
 const char *
-device_record_check(const void *bytes, size_t n, const char *kind,
-    const char *port)
+device_record_check(const void *bytes, size_t n, const char *kind)
 {
 	struct device_record r;
 
@@ -72,10 +68,10 @@ device_record_check(const void *bytes, size_t n, const char *kind,
 		return "it has another format";
 	if (r.sum != sum_of(&r, offsetof(struct device_record, sum)))
 		return "its checksum is wrong";
-	if (!ENDS(r.kind) || !ENDS(r.port) || !ENDS(r.verdict.key) ||
-	    r.verdict.key[0] == '\0')
+	if (!ENDS(r.kind) || !ENDS(r.verdict.key) || r.verdict.key[0] ==
+	    '\0')
 		return "its texts are malformed";
-	if (strcmp(r.kind, kind) != 0 || strcmp(r.port, port) != 0)
+	if (strcmp(r.kind, kind) != 0)
 		return "it is of another device";
 	return NULL;
 }
@@ -145,59 +141,42 @@ open_folder(int makes)
 	return fd < 0 ? fd : open_below(fd, "devices", makes, 1);
 }
 
-/* "ascend-1": a port may have any bytes. */
-static void
-set_name(const char *kind, const char *port, char ret[FILE_NAME])
-{
-	const char *p;
-	size_t n;
-
-	n = (size_t)snprintf(ret, FILE_NAME, "%s%s", kind, *port != '\0' ?
-	    "-" : "");
-	for (p = port; *p != '\0' && n < FILE_NAME - 4; p++)
-		if (isalnum((unsigned char)*p) || *p == '_')
-			ret[n++] = *p;
-		else
-			n += (size_t)snprintf(ret + n, FILE_NAME - n, "%%%02x",
-			    (unsigned char)*p);
-	ret[n] = '\0';
-}
-
 /* --- use --- */
 
 static struct used *
-find_used(const char *kind, const char *port)
+find_used(const char *kind)
 {
 	unsigned i;
 
 	for (i = 0; i < used.n; i++)
-		if (strcmp(used.of[i].kind, kind) == 0 &&
-		    strcmp(used.of[i].port, port) == 0)
+		if (strcmp(used.of[i].kind, kind) == 0)
 			return &used.of[i];
 	return NULL;
 }
 
+/* here: the verdict, if there is no file of it. */
 static void
-note_used(const char *kind, const char *port, uint64_t made_s, int is_old)
+note_used(const char *kind, uint64_t made_s, int is_old,
+    const struct device_verdict *here)
 {
-	struct used *u = find_used(kind, port);
+	struct used *u = find_used(kind);
 
 	if (u == NULL && used.n == NITEMS(used.of))
 		return;
 	if (u == NULL)
 		u = &used.of[used.n++];
 	strlcpy(u->kind, kind, sizeof(u->kind));
-	strlcpy(u->port, port, sizeof(u->port));
 	u->made_s = made_s;
 	u->is_old = is_old;
+	if ((u->is_here = here != NULL))
+		u->verdict = *here;
 }
 
 /* --- read --- */
 
 /* NULL, or why the file is not taken. */
 static const char *
-read_record(int fd, const char *kind, const char *port,
-    struct device_record *ret)
+read_record(int fd, const char *kind, struct device_record *ret)
 {
 	char bytes[sizeof(*ret) + 1];
 	struct stat st;
@@ -209,27 +188,25 @@ read_record(int fd, const char *kind, const char *port,
 		return "it is not a file that only this user can write";
 	if ((n = read(fd, bytes, sizeof(bytes))) < 0)
 		return strerror(errno);
-	if ((why = device_record_check(bytes, (size_t)n, kind, port)) == NULL)
+	if ((why = device_record_check(bytes, (size_t)n, kind)) == NULL)
 		memcpy(ret, bytes, sizeof(*ret));
 	return why;
 }
 
 int
-device_cache_read(const char *kind, const char *port,
-    struct device_verdict *ret)
+device_cache_read(const char *kind, struct device_verdict *ret)
 {
+	const struct used *u = find_used(kind);
 	struct device_record r = { 0 };
 	struct as_user as = begin_files();
-	char name[FILE_NAME];
 	const char *why = NULL;
 	int dir = open_folder(0), fd = -1, rc = 0;
 
-	set_name(kind, port, name);
-	if (dir < 0 || (fd = openat(dir, name, O_RDONLY | O_CLOEXEC |
+	if (dir < 0 || (fd = openat(dir, kind, O_RDONLY | O_CLOEXEC |
 	    O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)) < 0)
 		rc = dir < 0 ? dir : -errno;
 	else
-		why = read_record(fd, kind, port, &r);
+		why = read_record(fd, kind, &r);
 	if (fd >= 0)
 		close(fd);
 	if (dir >= 0)
@@ -240,11 +217,16 @@ device_cache_read(const char *kind, const char *port,
 		    "user can write" : strerror(-rc);
 	if (why != NULL)
 		log_debug("device %s: what was tried earlier is not used: "
-		    "straddle/devices/%s: %s", kind, name, why);
+		    "straddle/devices/%s: %s", kind, kind, why);
+	if ((rc < 0 || why != NULL) && u != NULL && u->is_here) {
+		*ret = u->verdict;
+		return 1;
+	}
 	if (rc < 0 || why != NULL)
 		return 0;
 	*ret = r.verdict;
-	note_used(kind, port, r.made_s, 1);
+	note_used(kind, r.made_s, u == NULL || u->is_old || u->made_s !=
+	    r.made_s, NULL);
 	return 1;
 }
 
@@ -254,7 +236,7 @@ device_cache_read(const char *kind, const char *port,
 static int
 write_file(int dir, const char *name, const struct device_record *r)
 {
-	char part[FILE_NAME + 8];
+	char part[MAX_NAME + 8];
 	int fd, rc = 0;
 
 	snprintf(part, sizeof(part), "%s.new", name);
@@ -274,24 +256,21 @@ write_file(int dir, const char *name, const struct device_record *r)
 }
 
 static int
-keep(const char *kind, const char *port, const struct device_verdict *v)
+keep(const char *kind, const struct device_verdict *v)
 {
 	struct device_record r = { .made_s = (uint64_t)time(NULL),
 	    .verdict = *v };
 	struct as_user as = begin_files();
-	char name[FILE_NAME];
 	int dir = open_folder(1), rc = dir;
 
-	set_name(kind, port, name);
-	device_record_seal(&r, kind, port);
+	device_record_seal(&r, kind);
 	if (dir >= 0) {
-		rc = write_file(dir, name, &r);
+		rc = write_file(dir, kind, &r);
 		close(dir);
 	}
 	end_files(as);
-	if (rc == 0)
-		note_used(kind, port, r.made_s, 0);
-	return rc;
+	note_used(kind, r.made_s, 0, rc < 0 ? v : NULL);
+	return MIN(rc, 0);
 }
 
 /* "3 h" */
@@ -310,56 +289,56 @@ set_age(uint64_t made_s, char *ret, size_t len)
 }
 
 void
-device_cache_note(const char *kind, const char *port,
-    const struct wire_verdict *wv, char ret[DEVICE_CACHE_TEXT])
+device_cache_note(const char *kind, const struct wire_verdict *wv,
+    char ret[DEVICE_CACHE_TEXT])
 {
-	const struct used *u = find_used(kind, port);
-	char age[48], name[FILE_NAME];
+	const struct used *u = find_used(kind);
+	char age[48];
 	int rc;
 
-	set_name(kind, port, name);
-	if (wv->is_kept && u != NULL) {
+	if (wv->is_kept && u != NULL && u->is_here) {
+		snprintf(ret, DEVICE_CACHE_TEXT, "not tried again: found out "
+		    "for another device of this kind");
+	} else if (wv->is_kept && u != NULL) {
 		set_age(u->made_s, age, sizeof(age));
 		snprintf(ret, DEVICE_CACHE_TEXT, "not tried again: found out %s "
 		    "ago, and kept as straddle/devices/%.80s in the user's "
-		    "cache", age, name);
-	} else if ((rc = keep(kind, port, &wv->verdict)) == 0)
+		    "cache", age, kind);
+	} else if ((rc = keep(kind, &wv->verdict)) == 0)
 		snprintf(ret, DEVICE_CACHE_TEXT, "tried now, and kept as "
 		    "straddle/devices/%.80s in the user's cache%s%.140s",
-		    name, wv->why[0] != '\0' ? "; " : "", wv->why);
+		    kind, wv->why[0] != '\0' ? "; " : "", wv->why);
 	else
 		snprintf(ret, DEVICE_CACHE_TEXT, "tried now, as at each start: "
 		    "straddle/devices/%.80s cannot be kept in the user's "
-		    "cache: %s", name, rc == -EPERM ? "it is not one that only "
+		    "cache: %s", kind, rc == -EPERM ? "it is not one that only "
 		    "this user can write" : strerror(-rc));
 	log_debug("device %s: %s", kind, ret);
 }
 
 void
-device_cache_forget(const char *kind, const char *port, int is_opening)
+device_cache_forget(const char *kind, int is_opening)
 {
-	struct used *u = find_used(kind, port);
+	struct used *u = find_used(kind);
 	struct as_user as;
-	char name[FILE_NAME];
 	int dir, rc = -ENOENT, is_told;
 
 	if (u == NULL)
 		return;
 	is_told = is_opening && u->is_old;
 	*u = used.of[--used.n];
-	set_name(kind, port, name);
 	as = begin_files();
 	if ((dir = open_folder(0)) >= 0) {
-		rc = unlinkat(dir, name, 0) < 0 ? -errno : 0;
+		rc = unlinkat(dir, kind, 0) < 0 ? -errno : 0;
 		close(dir);
 	}
 	end_files(as);
 	if (rc == 0 && is_told)
 		log_warnx("device %s: how it computes was found out earlier, "
 		    "and a session on it failed: straddle/devices/%s is "
-		    "removed; start again, which tries it anew", kind, name);
+		    "removed; start again, which tries it anew", kind, kind);
 	else if (rc == 0)
 		log_debug("device %s: a session on it failed: straddle/"
 		    "devices/%s is removed, and the next start tries it anew",
-		    kind, name);
+		    kind, kind);
 }

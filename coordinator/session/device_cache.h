@@ -1,7 +1,8 @@
 /* coordinator/session/device_cache.h - keeps what devices tried, so that the next
  * start need not.
- * Owns: the files $XDG_CACHE_HOME/straddle/devices/KIND-PORT (~/.cache without
- * that variable), each with one struct device_verdict.  Called by the probes of
+ * Owns: the files $XDG_CACHE_HOME/straddle/devices/KIND (~/.cache without that
+ * variable), each with one struct device_verdict, which all devices of the kind share:
+ * two that choose by times must not choose differently.  Called by the probes of
  * devices, and when a session is lost.  Does not know what is in a verdict: the
  * worker checks its key and its bounds.
  *
@@ -20,30 +21,29 @@ enum { DEVICE_CACHE_TEXT = 320 };
 struct device_record {
 	char magic[8];			/* DEVICE_RECORD */
 	uint64_t made_s;		/* seconds since 1970 */
-	char kind[MAX_NAME], port[MAX_NAME];
+	char kind[MAX_NAME];
 	struct device_verdict verdict;
 	uint64_t sum;			/* of all bytes before it */
 };
-#define DEVICE_RECORD	"STRVERD1"
+#define DEVICE_RECORD	"STRVERD2"
 
-/* Fill in magic, kind, port and sum. */
-void device_record_seal(struct device_record *r, const char *kind,
-    const char *port);
-/* NULL: bytes[n] is the record of this device, and texts in it end.  Otherwise what
- * is wrong. */
-const char *device_record_check(const void *bytes, size_t n, const char *kind,
-    const char *port);
+/* Fill in magic, kind and sum. */
+void device_record_seal(struct device_record *r, const char *kind);
+/* NULL: bytes[n] is the record of this kind, and texts in it end.  Otherwise what is
+ * wrong. */
+const char *device_record_check(const void *bytes, size_t n,
+    const char *kind);
 
-/* The verdict of an earlier probe.  1, or 0 = none. */
-int device_cache_read(const char *kind, const char *port,
-    struct device_verdict *ret);
+/* The verdict of an earlier probe: the file's, or one that this process could not
+ * keep.  1, or 0 = none. */
+int device_cache_read(const char *kind, struct device_verdict *ret);
 
 /* Take a probe's answer, keep a new verdict, and say where it came from. */
-void device_cache_note(const char *kind, const char *port,
-    const struct wire_verdict *wv, char ret[DEVICE_CACHE_TEXT]);
+void device_cache_note(const char *kind, const struct wire_verdict *wv,
+    char ret[DEVICE_CACHE_TEXT]);
 
-/* A session on this device failed: remove its verdict, if this process used one.
+/* A session on a device failed: remove its verdict, if this process used one.
  * is_opening: it had not loaded yet, and the user is told to start again. */
-void device_cache_forget(const char *kind, const char *port, int is_opening);
+void device_cache_forget(const char *kind, int is_opening);
 
 #endif

@@ -146,7 +146,7 @@ keep_verdict(const struct session_conf *sc, const struct chan_msg *m)
 		return;
 	memcpy(&wv, m->buf, sizeof(wv));
 	wv.why[sizeof(wv.why) - 1] = '\0';
-	device_cache_note(sc->device, sc->port, &wv, text);
+	device_cache_note(sc->device, &wv, text);
 }
 
 static int
@@ -187,7 +187,7 @@ probe(const struct conf *c, const struct session_conf *sc,
 
 	if (m == NULL)
 		return err_nomem(reterr, "a message of session %s", sc->name);
-	wp.has_verdict = (uint32_t)device_cache_read(sc->device, sc->port,
+	wp.has_verdict = (uint32_t)device_cache_read(sc->device,
 	    &wp.verdict);
 	if ((rc = session_probe(&ps, c, NULL, -1, &s, reterr)) == 0) {
 		if ((rc = session_send(&s, WIRE_PROBE, &wp, sizeof(wp), NULL, 0,

@@ -45,8 +45,7 @@ session_set_state(struct session *s, enum session_state state,
 	enter_state(s, state, reason);
 	if (state != SESSION_FAILED)
 		return;
-	device_cache_forget(s->plan->conf->device, s->plan->conf->port,
-	    is_opening);
+	device_cache_forget(s->plan->conf->device, is_opening);
 	for (i = 0; i < s->proc->n; i++)
 		if ((t = s->proc->of[i])->state != SESSION_FAILED)
 			enter_state(t, SESSION_FAILED, "it shares the worker "

@@ -51,6 +51,8 @@ check "devices: it says so" words \
     'ok: not tried again: found out [0-9]+ (s|min) ago, .*devices/ascend '
 check "devices: memory is asked each time" words 'device_free_bytes +1.00 GiB'
 known "devices -v" devices -v
+known "another card of the machine" "${ARGS[@]},port=1"
+check "another card: the same logits" equal "$(hash_of)" "$hash"
 
 tried "devices --verify" devices --verify
 check "devices --verify: it says so" words 'ok: tried now, and kept as'

@@ -783,7 +783,7 @@ row("ascend: a shape has no way of its own", "worker/ascend/product.c",
     "unit/ascend_product")
 row("ascend: a shape's twin is not used", "worker/ascend/product.c",
     "	    s->twin[i] != ACL_WAY_NONE ? s->twin[i] : s->way);",
-    "	    s->way);", "unit/ascend_product")
+    "	    s->twin[i] == ACL_NWAYS ? s->twin[i] : s->way);", "unit/ascend_product")
 row("ascend: rows are packed across two parts of N", "worker/ascend/rows.c",
     "(uint64_t)ACL_MOST_N - row0 %", "(uint64_t)w->n + row0 %",
     "unit/ascend_product")
@@ -942,14 +942,19 @@ row("device cache: a folder that others can write",
     "coordinator/session/device_cache.c",
     "	    (is_private && (st.st_mode & 022) != 0))) {", "	    0)) {",
     "unit/device_cache")
-row("device cache: a port is a path", "coordinator/session/device_cache.c",
-    "		if (isalnum((unsigned char)*p) || *p == '_')",
-    "		if (*p != ' ')",
+row("device cache: without a file each device tries for itself",
+    "coordinator/session/device_cache.c",
+    "	if ((u->is_here = here != NULL))",
+    "	if ((u->is_here = 0) && here != NULL)",
     "unit/device_cache")
+row("device cache: another card tries for itself", "worker/ascend/verdict.c",
+    "	    \"interface=%d.%d.%d\\n\", m->soc, m->is_rc ? \"RC\" : \"EP\",\n",
+    "	    \"interface=%d.%d.%d\\n\", m->soc, s->src.device > 0 ? \"1\" :\n"
+    "	    m->is_rc ? \"RC\" : \"EP\",\n",
+    "e2e/device_cache.sh")
 row("device cache: a failed session keeps its verdict",
     "coordinator/session/session.c",
-    "	device_cache_forget(s->plan->conf->device, s->plan->conf->port,\n"
-    "	    is_opening);",
+    "	device_cache_forget(s->plan->conf->device, is_opening);",
     "	(void)is_opening;",
     "e2e/device_cache.sh")
 row("devices --verify: the device is not told its choice",

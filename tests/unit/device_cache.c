@@ -31,12 +31,12 @@ any_verdict(void)
 }
 
 static void
-note(const char *port, int is_kept, const struct device_verdict *v)
+note(int is_kept, const struct device_verdict *v)
 {
 	struct wire_verdict wv = { .is_kept = (uint32_t)is_kept,
 	    .verdict = *v };
 
-	device_cache_note(KIND, port, &wv, text);
+	device_cache_note(KIND, &wv, text);
 }
 
 static void
@@ -47,7 +47,7 @@ begin(void)
 	snprintf(folder, sizeof(folder), "%s/cache", t_tmpdir());
 	ck_assert_int_eq(setenv("XDG_CACHE_HOME", cache, 1), 0);
 	strcat(folder, "/straddle/devices");
-	snprintf(path, sizeof(path), "%s/" KIND "-1", folder);
+	snprintf(path, sizeof(path), "%s/" KIND, folder);
 }
 
 static int
@@ -55,7 +55,7 @@ is_read(void)
 {
 	struct device_verdict v;
 
-	return device_cache_read(KIND, "1", &v);
+	return device_cache_read(KIND, &v);
 }
 
 /* --- bytes --- */
@@ -66,18 +66,17 @@ START_TEST(every_changed_byte_is_found)
 	uint8_t *b = (uint8_t *)&r, was, bit;
 	size_t i;
 
-	device_record_seal(&r, KIND, "1");
-	ck_assert_ptr_null(device_record_check(&r, sizeof(r), KIND, "1"));
+	device_record_seal(&r, KIND);
+	ck_assert_ptr_null(device_record_check(&r, sizeof(r), KIND));
 	for (i = 0; i < sizeof(r); i++) {
 		was = b[i];
 		for (bit = 1; bit != 0; bit = (uint8_t)(bit << 1)) {
 			b[i] = was ^ bit;
-			ck_assert_msg(device_record_check(&r, sizeof(r), KIND,
-			    "1") != NULL, "byte %zu", i);
+			ck_assert_msg(device_record_check(&r, sizeof(r),
+			    KIND) != NULL, "byte %zu", i);
 		}
 		b[i] = was ^ (uint8_t)(1 + t_rand_below(255));
-		ck_assert_ptr_nonnull(device_record_check(&r, sizeof(r), KIND,
-		    "1"));
+		ck_assert_ptr_nonnull(device_record_check(&r, sizeof(r), KIND));
 		b[i] = was;
 	}
 }
@@ -87,18 +86,16 @@ START_TEST(bytes_with_a_right_sum_are_checked)
 {
 	struct device_record r = { .verdict = any_verdict() };
 
-	device_record_seal(&r, KIND, "1");
-	ck_assert_ptr_nonnull(device_record_check(&r, sizeof(r) - 1, KIND,
-	    "1"));
-	ck_assert_ptr_nonnull(device_record_check(&r, 0, KIND, "1"));
-	HAS(device_record_check(&r, sizeof(r), KIND, ""), "another device");
-	HAS(device_record_check(&r, sizeof(r), "rknpu", "1"), "another device");
+	device_record_seal(&r, KIND);
+	ck_assert_ptr_nonnull(device_record_check(&r, sizeof(r) - 1, KIND));
+	ck_assert_ptr_nonnull(device_record_check(&r, 0, KIND));
+	HAS(device_record_check(&r, sizeof(r), "rknpu"), "another device");
 	memset(r.verdict.key, 'x', sizeof(r.verdict.key));
-	device_record_seal(&r, KIND, "1");
-	HAS(device_record_check(&r, sizeof(r), KIND, "1"), "malformed");
+	device_record_seal(&r, KIND);
+	HAS(device_record_check(&r, sizeof(r), KIND), "malformed");
 	r.verdict.key[0] = '\0';
-	device_record_seal(&r, KIND, "1");
-	HAS(device_record_check(&r, sizeof(r), KIND, "1"), "malformed");
+	device_record_seal(&r, KIND);
+	HAS(device_record_check(&r, sizeof(r), KIND), "malformed");
 }
 END_TEST
 
@@ -112,19 +109,19 @@ START_TEST(a_verdict_is_kept_and_forgotten)
 
 	begin();
 	ck_assert(!is_read());
-	note("1", 0, &v);
-	HAS(text, "tried now, and kept as straddle/devices/" KIND "-1");
+	note(0, &v);
+	HAS(text, "tried now, and kept as straddle/devices/" KIND);
 	ck_assert_int_eq(stat(path, &st), 0);
 	ck_assert_uint_eq(st.st_mode & 07777, 0600);
 	ck_assert_int_eq(stat(folder, &st), 0);
 	ck_assert_uint_eq(st.st_mode & 07777, 0700);
-	ck_assert_int_eq(device_cache_read(KIND, "1", &got), 1);
+	ck_assert_int_eq(device_cache_read(KIND, &got), 1);
 	ck_assert_mem_eq(&got, &v, sizeof(v));
-	note("1", 1, &v);
+	note(1, &v);
 	HAS(text, "not tried again: found out 0 s ago");
-	device_cache_forget(KIND, "", 0);
+	device_cache_forget("rknpu", 0);
 	ck_assert(is_read());
-	device_cache_forget(KIND, "1", 1);
+	device_cache_forget(KIND, 1);
 	ck_assert_int_lt(stat(path, &st), 0);
 	ck_assert(!is_read());
 }
@@ -136,35 +133,34 @@ START_TEST(only_a_verdict_that_was_used_is_removed)
 	struct device_record r = { .verdict = v };
 
 	begin();
-	device_record_seal(&r, KIND, "1");
-	t_put_file(t_tmpdir(), "/cache/straddle/devices/" KIND "-1", &r,
+	device_record_seal(&r, KIND);
+	t_put_file(t_tmpdir(), "/cache/straddle/devices/" KIND, &r,
 	    sizeof(r));
 	ck_assert_int_eq(chmod(folder, 0700), 0);
 	ck_assert_int_eq(chmod(path, 0600), 0);
-	device_cache_forget(KIND, "1", 1);
+	device_cache_forget(KIND, 1);
 	ck_assert(is_read());
-	device_cache_forget(KIND, "1", 1);
+	device_cache_forget(KIND, 1);
 	ck_assert(!is_read());
 }
 END_TEST
 
-START_TEST(a_port_is_no_path)
+/* Two devices of a kind must choose alike, also where no file can be kept. */
+START_TEST(a_verdict_without_a_file_is_of_this_process)
 {
-	static const char *const ports[] = { "", "../../x", "/dev/a b", ".",
-	    "..", "\xff\n" };
 	const struct device_verdict v = any_verdict();
 	struct device_verdict got;
-	unsigned i;
 
-	begin();
-	for (i = 0; i < NITEMS(ports); i++) {
-		note(ports[i], 0, &v);
-		HAS(text, "kept as straddle/devices/" KIND);
-		ck_assert_int_eq(device_cache_read(KIND, ports[i], &got), 1);
-	}
-	snprintf(path, sizeof(path), "%s/" KIND "-%%2e%%2e%%2f%%2e%%2e%%2fx",
-	    folder);
-	ck_assert_int_eq(access(path, F_OK), 0);
+	setenv("XDG_CACHE_HOME", "/dev/null", 1);
+	note(0, &v);
+	HAS(text, "cannot be kept");
+	ck_assert_int_eq(device_cache_read(KIND, &got), 1);
+	ck_assert_mem_eq(&got, &v, sizeof(v));
+	note(1, &v);
+	HAS(text, "not tried again: found out for another device");
+	ck_assert_int_eq(device_cache_read("rknpu", &got), 0);
+	device_cache_forget(KIND, 1);
+	ck_assert_int_eq(device_cache_read(KIND, &got), 0);
 }
 END_TEST
 
@@ -174,7 +170,7 @@ START_TEST(files_that_others_can_write_are_not_read)
 	char other[330];
 
 	begin();
-	note("1", 0, &v);
+	note(0, &v);
 	ck_assert(is_read());
 	ck_assert_int_eq(chmod(path, 0620), 0);
 	ck_assert(!is_read());
@@ -184,7 +180,7 @@ START_TEST(files_that_others_can_write_are_not_read)
 	ck_assert(is_read());
 	ck_assert_int_eq(chmod(folder, 0770), 0);
 	ck_assert(!is_read());
-	note("1", 0, &v);
+	note(0, &v);
 	HAS(text, "cannot be kept");
 	ck_assert_int_eq(chmod(folder, 0700), 0);
 	ck_assert(is_read());
@@ -192,7 +188,7 @@ START_TEST(files_that_others_can_write_are_not_read)
 	ck_assert_int_eq(rename(path, other), 0);
 	ck_assert_int_eq(symlink(other, path), 0);
 	ck_assert(!is_read());
-	note("1", 0, &v);		/* replaces the link, not its target */
+	note(0, &v);		/* replaces the link, not its target */
 	ck_assert(is_read());
 	if (geteuid() == 0) {
 		ck_assert_int_eq(chown(path, 1, 0), 0);
@@ -207,23 +203,24 @@ START_TEST(anything_may_have_the_name)
 	struct device_record r = { .verdict = v };
 
 	begin();
-	note("1", 0, &v);
+	note(0, &v);
 	ck_assert_int_eq(unlink(path), 0);
 	ck_assert_int_eq(mkfifo(path, 0600), 0);
 	ck_assert(!is_read());
 	ck_assert_int_eq(unlink(path), 0);
 	ck_assert_int_eq(mkdir(path, 0700), 0);
 	ck_assert(!is_read());
-	note("1", 0, &v);
+	note(0, &v);
 	HAS(text, "cannot be kept");
+	device_cache_forget(KIND, 0);
 	ck_assert_int_eq(rmdir(path), 0);
-	device_record_seal(&r, KIND, "1");
-	t_put_file(folder, "/" KIND "-1", &r, sizeof(r) - 1);
+	device_record_seal(&r, KIND);
+	t_put_file(folder, "/" KIND, &r, sizeof(r) - 1);
 	ck_assert(!is_read());
-	t_put_file(folder, "/" KIND "-1", "", 0);
+	t_put_file(folder, "/" KIND, "", 0);
 	ck_assert(!is_read());
 	r.verdict.of_device[3] ^= 1;
-	t_put_file(folder, "/" KIND "-1", &r, sizeof(r));
+	t_put_file(folder, "/" KIND, &r, sizeof(r));
 	ck_assert(!is_read());
 }
 END_TEST
@@ -236,22 +233,23 @@ START_TEST(without_a_home_nothing_is_kept)
 	unsetenv("XDG_CACHE_HOME");
 	unsetenv("HOME");
 	ck_assert(!is_read());
-	note("", 0, &v);
+	note(0, &v);
 	HAS(text, "cannot be kept");
 	setenv("HOME", "relative", 1);
-	note("", 0, &v);
+	note(0, &v);
 	HAS(text, "cannot be kept");
 	snprintf(path, sizeof(path), "%s/missing", t_tmpdir());
 	setenv("HOME", path, 1);
-	note("", 0, &v);
+	note(0, &v);
 	HAS(text, "cannot be kept");
 	ck_assert_int_lt(stat(path, &st), 0);
 	setenv("HOME", "/dev/null", 1);
-	note("", 0, &v);
+	note(0, &v);
 	HAS(text, "cannot be kept");
+	device_cache_forget(KIND, 0);
 	ck_assert(!is_read());
 	setenv("HOME", t_tmpdir(), 1);
-	note("", 0, &v);
+	note(0, &v);
 	HAS(text, "tried now, and kept");
 	snprintf(path, sizeof(path), "%s/.cache/straddle/devices/" KIND,
 	    t_tmpdir());
@@ -267,7 +265,7 @@ main(void)
 		bytes_with_a_right_sum_are_checked,
 		a_verdict_is_kept_and_forgotten,
 		only_a_verdict_that_was_used_is_removed,
-		a_port_is_no_path,
+		a_verdict_without_a_file_is_of_this_process,
 		files_that_others_can_write_are_not_read,
 		anything_may_have_the_name,
 		without_a_home_nothing_is_kept,

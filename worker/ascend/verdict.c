@@ -89,9 +89,8 @@ acl_verdict_key(const struct acl_session *s, const char *root,
 	    ", %08x\n", ACL_CHOICE);
 	add_file(ret, "executable", "/proc/self/exe");
 	words_add(ret, DEVICE_KEY_BYTES, "", "processor=%s\nmode=%s\n"
-	    "device=%u\ninterface=%d.%d.%d\n", m->soc, m->is_rc ? "RC" :
-	    "EP", s->src.device, m->version[0], m->version[1],
-	    m->version[2]);
+	    "interface=%d.%d.%d\n", m->soc, m->is_rc ? "RC" : "EP",
+	    m->version[0], m->version[1], m->version[2]);
 	add_library(ret, "runtime", l->so);
 	add_library(ret, "base", l->base);
 	for (i = 0; i < l->nops; i++)
