@@ -39,6 +39,7 @@ struct switches {
 	int event_errors, capture;
 	unsigned host_skew, workspace_percent, fn_workspace;
 	uint64_t graph_bytes;		/* of the device, for each graph */
+	int times;			/* events have them */
 	int graph_stale;		/* a replay does nothing */
 	uint32_t ndevices;
 };
@@ -136,6 +137,15 @@ EXPORT int ascend_queue(void *stream, const char *name, task_fn *run,
  * memory of the device.  With the lock. */
 EXPORT void *ascend_bytes(const void *p, uint64_t nbytes);
 int ascend_is_pinned(const void *p, uint64_t nbytes);	/* with the lock */
+
+/* --- the model of times (ascend_stream.c) --- */
+
+/* The task that runs, while it runs: its time; of a product, its rows, and whether W
+ * is row-major. */
+EXPORT extern struct task_time { uint64_t ns; int64_t rows; int is_nd; }
+    ascend_time;
+/* The same with the factors of switch `slow`. */
+uint64_t ascend_slowed(const char *op, const struct task_time *t);
 
 /* --- tensors (libnnopbase.c) --- */
 
@@ -248,6 +258,7 @@ struct stream {
 	int mode, has_mode, error, dead, hangs, busy;
 	uint64_t free_ns;		/* its tasks are done then */
 	uint64_t hang_ns;		/* since then it hangs */
+	uint64_t clock_ns;		/* of all tasks so far, by the model */
 };
 
 struct context {

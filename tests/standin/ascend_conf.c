@@ -23,6 +23,16 @@ struct fault {
 enum { MAX_FAULTS = 16 };
 static struct fault faults[MAX_FAULTS];
 static unsigned nfaults;
+
+/* Tasks that take longer, by the model of times. */
+enum { MAX_SLOW = 8 };
+static struct slow {
+	char op[48];			/* "ND": products with row-major W */
+	uint64_t percent;
+	long rows;			/* only products of so many; 0 = all */
+} slow[MAX_SLOW];
+static unsigned nslow;
+
 static int once_fd = -1, report_fd = -1;
 enum { REPORT_BYTES = 384 };		/* of a line */
 static off_t report_at;
@@ -143,6 +153,43 @@ read_faults(enum fault_kind kind, char *value)
 	}
 }
 
+/* "Mm:300@1+ND:200" */
+static void
+read_slow(char *value)
+{
+	char *word, *part;
+	struct slow *s;
+
+	while ((word = strsep(&value, "+")) != NULL) {
+		if (nslow == MAX_SLOW)
+			bad_switch("slow", word);
+		s = &slow[nslow++];
+		if ((part = strchr(word, '@')) != NULL) {
+			*part++ = '\0';
+			s->rows = number(word, part);
+		}
+		if ((part = strchr(word, ':')) == NULL)
+			bad_switch("slow", word);
+		*part++ = '\0';
+		s->percent = (uint64_t)number(word, part);
+		snprintf(s->op, sizeof(s->op), "%s", word);
+	}
+}
+
+uint64_t
+ascend_slowed(const char *op, const struct task_time *t)
+{
+	const struct slow *s;
+	uint64_t ns = t->ns;
+
+	for (s = slow; s < slow + nslow; s++)
+		if ((strcmp(s->op, op) == 0 || (t->is_nd &&
+		    strcmp(s->op, "ND") == 0)) && (s->rows == 0 || s->rows ==
+		    t->rows))
+			ns = ns * s->percent / 100;
+	return ns;
+}
+
 static int
 open_file(const char *path, int flags)
 {
@@ -240,6 +287,7 @@ read_number(const char *name, const char *value)
 		{ "fn-workspace", (int *)&sw.fn_workspace },
 		{ "graph-stale", &sw.graph_stale },
 		{ "capture", &sw.capture },
+		{ "times", &sw.times },
 	};
 	const struct { const char *name; uint64_t *ret; } sizes[] = {
 		{ "mem-bytes", &sw.mem_bytes },
@@ -281,6 +329,8 @@ read_switch(const char *name, char *value)
 		snprintf(wrong, sizeof(wrong), "%s", value);
 	else if (strcmp(name, "shape") == 0)
 		read_shapes(value);
+	else if (strcmp(name, "slow") == 0)
+		read_slow(value);
 	else if (strcmp(name, "fail") == 0)
 		read_faults(FAULT_FAIL, value);
 	else if (strcmp(name, "late") == 0)
@@ -308,7 +358,7 @@ read_switches(void)
 	sw.mem_bytes = GIB;
 	sw.granule_bytes = 2 * MIB;
 	sw.host_skew = 16;
-	sw.event_errors = sw.capture = 1;
+	sw.event_errors = sw.capture = sw.times = 1;
 	sw.nd = sw.nz = sw.offsets = 1;
 	sw.graph_bytes = 4 * KIB;
 	while ((word = strsep(&rest, ",")) != NULL) {

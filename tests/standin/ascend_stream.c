@@ -10,7 +10,12 @@
 struct event {
 	void *stream;
 	uint64_t recorded, done;
+	uint64_t clock_ns;		/* of the stream then */
+	int has_times;
 };
+
+struct task_time ascend_time;
+enum { TASK_NS = 1000 };
 
 static uint32_t op_timeout_s;
 static pthread_mutex_t run_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
@@ -259,8 +264,10 @@ run_one(struct stream *s)
 	if (t.due_ns > 0)
 		sleep_until(t.due_ns);
 	s->busy = 1;
+	ascend_time = (struct task_time){ .ns = TASK_NS };
 	if (rc == 0)
 		rc = t.run(t.arg);
+	s->clock_ns += ascend_slowed(t.name, &ascend_time);
 	s->busy = 0;
 	pthread_mutex_lock(&ascend_lock);
 	ascend_counts.tasks++;
@@ -416,6 +423,17 @@ aclrtStreamQuery(void *stream, int *status)
 
 struct record { void *event; uint64_t n; };
 
+static struct event *
+find_event(void *event)
+{
+	struct event *e;
+
+	pthread_mutex_lock(&ascend_lock);
+	e = ascend_find(HANDLE_EVENT, event);
+	pthread_mutex_unlock(&ascend_lock);
+	return e;
+}
+
 EXPORT int
 aclrtCreateEvent(void **event)
 {
@@ -431,9 +449,14 @@ aclrtCreateEvent(void **event)
 }
 
 EXPORT int
-aclrtCreateEventWithFlag(void **event, UNUSED uint32_t flag)
+aclrtCreateEventWithFlag(void **event, uint32_t flag)
 {
-	return aclrtCreateEvent(event);
+	int rc = aclrtCreateEvent(event);
+
+	if (rc == ACL_SUCCESS)
+		find_event(*event)->has_times = ascend_switches()->times &&
+		    (flag & ACL_EVENT_TIME_LINE) != 0;
+	return rc;
 }
 
 EXPORT int
@@ -449,25 +472,22 @@ aclrtDestroyEvent(void *event)
 	return e != NULL ? ACL_SUCCESS : ACL_ERROR_RT_PARAM_INVALID;
 }
 
-static struct event *
-find_event(void *event)
-{
-	struct event *e;
-
-	pthread_mutex_lock(&ascend_lock);
-	e = ascend_find(HANDLE_EVENT, event);
-	pthread_mutex_unlock(&ascend_lock);
-	return e;
-}
-
 static int
 do_record(void *arg)
 {
 	const struct record *r = arg;
 	struct event *e = find_event(r->event);
+	struct stream *s;
+	int rc;
 
 	if (e == NULL)
 		return ACL_ERROR_RT_INTERNAL_ERROR;
+	pthread_mutex_lock(&ascend_lock);
+	s = e->stream == NULL ? find_stream(NULL, &rc) :
+	    ascend_find(HANDLE_STREAM, e->stream);
+	if (s != NULL)
+		e->clock_ns = s->clock_ns;
+	pthread_mutex_unlock(&ascend_lock);
 	e->done = MAX(e->done, r->n);
 	return ACL_SUCCESS;
 }
@@ -597,12 +617,23 @@ aclrtSynchronizeEvent(void *event)
 	return aclrtSynchronizeEventWithTimeout(event, -1);
 }
 
-EXPORT int
-aclrtEventElapsedTime(float *ms, UNUSED void *start, UNUSED void *end)
+OPTIONAL(aclrtEventElapsedTime, float *ms, void *start, void *end)
 {
-	ENTER_CONTEXT();
-	*ms = 0;
-	return 107006;			/* no times here */
+	const struct event *a, *b;
+
+	int rc = ascend_enter("aclrtEventElapsedTime");
+
+	if (rc != 0 || (rc = ascend_need_context("aclrtEventElapsedTime")) !=
+	    0)
+		return rc;
+	if ((a = find_event(start)) == NULL || (b = find_event(end)) == NULL)
+		return ACL_ERROR_RT_PARAM_INVALID;
+	if (!a->has_times || !b->has_times || a->done < a->recorded ||
+	    b->done < b->recorded || b->done == 0)
+		return ascend_fail(107006, "EE1004: the events have no "
+		    "times");
+	*ms = (float)(b->clock_ns - a->clock_ns) / 1e6f;
+	return ACL_SUCCESS;
 }
 
 /* --- capture --- */

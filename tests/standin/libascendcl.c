@@ -48,6 +48,9 @@
  *	workspace-percent=N	of W as 16-bit floats, that products need
  *	delay-us=N	each operator takes so long on the device, beside the host
  *	launch-us=N	each call that starts a task takes so long on the host
+ *	slow=OP:PERCENT@ROWS+...  by the times of events OP's tasks take so much, only
+ *			products of ROWS rows with @; ND: products with row-major W
+ *	times=0		events have no times
  *	capture=0	there are no captured graphs
  *	graph-bytes=N	of the device's memory, for each captured graph (4096)
  *	graph-stale=1	a graph that is replayed does nothing

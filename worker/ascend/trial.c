@@ -559,6 +559,61 @@ measure_workspace(struct trial *t, uint64_t constant)
 	return (uint32_t)MIN(most, (uint64_t)ASCEND_MOST_PERCENT);
 }
 
+/* Try a way in the form that there is.  Returns as try_way(). */
+static int
+try_other(struct trial *t, enum acl_way way)
+{
+	struct err e = { 0 };
+	int rc;
+
+	t->notes->trying = 1 + note_of(t, way);
+	form_of(t)->way = (uint8_t)way;
+	form_of(t)->nz = (uint8_t)t->nz;
+	if ((rc = try_shape(t, TRIAL_N, TRIAL_K, &e)) == 1)
+		rc = try_shape(t, LONG_N, LONG_K, &e);
+	if (t->p.s->is_lost && rc == -ETIMEDOUT)
+		return -EAGAIN;
+	acl_products_close(&t->p);
+	if (t->p.s->is_lost && renew_stream(t) < 0)
+		return -EAGAIN;
+	t->notes->trying = 0;
+	return rc == 1;
+}
+
+int
+acl_other_ways(struct acl_session *s, struct acl_notes *notes,
+    const struct acl_choice *c, struct acl_candidates *ret)
+{
+	const struct acl_form *f = &c->form[ASCEND_HALF];
+	struct trial *t = calloc(1, sizeof(*t));
+	enum acl_way way;
+	unsigned i;
+	int rc = 0;
+
+	*ret = (struct acl_candidates){ 1, { { f->way, f->nz } } };
+	for (i = 0; i < ACL_NZ_KINDS * ACL_WAY_CLASSIC && t != NULL &&
+	    rc >= 0 && ret->n < ACL_CANDIDATES; i++) {
+		way = (enum acl_way)(i % ACL_WAY_CLASSIC);
+		*t = (struct trial){ .notes = notes, .choice = *c,
+		    .nz = (enum acl_nz)(i / ACL_WAY_CLASSIC) };
+		t->p = (struct acl_products){ .s = s, .choice = &t->choice,
+		    .steps = &notes->steps };
+		t->w.format = ASCEND_HALF;
+		t->choice.nshapes = 0;
+		if (way == ACL_WAY_NONE || f->way == ACL_WAY_CLASSIC ||
+		    (way == f->way && t->nz == f->nz) || notes->is_late ||
+		    notes->outcome[note_of(t, way)] != ACL_FINE ||
+		    !acl_way_is_there(s->src.lib, way) ||
+		    !acl_nz_is_there(s->src.lib, way, t->nz))
+			continue;
+		if ((rc = try_other(t, way)) > 0)
+			ret->c[ret->n++] = (struct acl_candidate){
+			    (uint8_t)way, (uint8_t)t->nz };
+	}
+	free(t);
+	return MIN(rc, 0);
+}
+
 /* Try the operators that are no products after the ways.  0 or -EAGAIN. */
 static int
 try_fns(struct trial *t)

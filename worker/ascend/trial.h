@@ -6,8 +6,8 @@
 #define WORKER_ASCEND_TRIAL_H
 
 #include "attempt.h"
+#include "fastest.h"
 #include "ops.h"
-#include "product.h"
 
 /* Numbers of what a probe notes before it tries it. */
 enum acl_note {
@@ -31,5 +31,12 @@ enum acl_note {
  * -EAGAIN: a way never returns, so this process must end. */
 int acl_choose(struct acl_session *s, struct acl_notes *notes,
     struct acl_choice *ret, char groups_reason[ACL_REASON]);
+
+/* The ways of 16-bit floats that compute right in the form that c has for them, with K in
+ * the same segments: first the choice's own, then the others that there are.
+ * Operators by name are not tried beside another way.  Returns and notes as
+ * acl_choose(); a way that was not tried is left out. */
+int acl_other_ways(struct acl_session *s, struct acl_notes *notes,
+    const struct acl_choice *c, struct acl_candidates *ret);
 
 #endif
