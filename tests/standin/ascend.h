@@ -209,8 +209,9 @@ EXPORT int64_t ascend_elements(const struct tensor *t);
 EXPORT double ascend_get(const struct tensor *t, int64_t i);
 EXPORT void ascend_put(const struct tensor *t, int64_t i, double v);
 EXPORT uint64_t ascend_dtype_bits(int dtype);
-/* Row-major floats of a whole tensor; the caller frees them. */
+/* Row-major floats of a whole tensor, which the caller frees; and back. */
 EXPORT float *ascend_load(const struct tensor *t);
+EXPORT void ascend_store(const struct tensor *t, const float *v);
 /* Index in b of element i of out, with b's dimensions of 1 repeated. */
 EXPORT int64_t ascend_broadcast(const struct tensor *out,
     const struct tensor *b, int64_t i);

@@ -51,10 +51,10 @@ ascend_put_product(const struct tensor *out, const float *a, const float *b,
 	if (fault == SHAPE_WRONG)
 		c[n - 1] += 1000;
 	ascend_poisoned = 0;
-	for (i = 0; i < batch * m * n; i++)
-		ascend_put(out, i, c[i]);
+	ascend_store(out, c);
 	ascend_time.ns += (uint64_t)(batch * m * n * k) / 1000;
 	ascend_time.rows = m;
+	ascend_time.is_nd = 1;
 	count_product();
 	return 0;
 }
@@ -74,6 +74,7 @@ ascend_multiply(const struct op_args *a)
 	free(fa);
 	free(fb);
 	free(fc);
-	ascend_time.is_nd = w->format != ACL_FORMAT_FRACTAL_NZ;
+	if (w->format == ACL_FORMAT_FRACTAL_NZ)
+		ascend_time.is_nd = 0;
 	return rc;
 }

@@ -668,12 +668,48 @@ ascend_put(const struct tensor *t, int64_t i, double v)
 	}
 }
 
+/* Are the elements one after the other, in the order of the view? */
+static int
+is_dense(const struct tensor *t)
+{
+	int64_t step = 1;
+	unsigned d;
+
+	if (t->format == ACL_FORMAT_FRACTAL_NZ)
+		return 0;
+	for (d = t->ndims; d-- > 0; step *= t->dims[d])
+		if (t->strides[d] != step && t->dims[d] != 1)
+			return 0;
+	return 1;
+}
+
+void
+ascend_store(const struct tensor *t, const float *v)
+{
+	int64_t i, n = ascend_elements(t);
+
+	if (is_dense(t) && t->dtype == ACL_FLOAT) {
+		memcpy((float *)t->data + t->offset, v, (size_t)n *
+		    sizeof(*v));
+		return;
+	}
+	for (i = 0; i < n; i++)
+		ascend_put(t, i, (double)v[i]);
+}
+
 float *
 ascend_load(const struct tensor *t)
 {
 	int64_t i, j, n = ascend_elements(t);
 	float *v = malloc((size_t)(n > 0 ? n : 1) * sizeof(*v));
 
+	if (v != NULL && t->dtype == ACL_FLOAT16 && is_dense(t)) {
+		const uint16_t *h = (const uint16_t *)t->data + t->offset;
+
+		for (i = 0; i < n; i++)
+			v[i] = half_to_float(h[i]);
+		return v;
+	}
 	/* Matrices of products are most of the work. */
 	if (v != NULL && t->ndims == 2 && t->dtype == ACL_FLOAT16 &&
 	    t->format == ACL_FORMAT_ND) {

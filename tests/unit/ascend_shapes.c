@@ -9,6 +9,7 @@
 #include "kernels/types/quant.h"
 #include "worker/ascend/shape_trial.h"
 #include "worker/ascend/trial.h"
+#include "worker/ascend/verdict.h"
 
 #define HAS(text, part) \
 	ck_assert_msg(strstr((text), (part)) != NULL, "\"%s\" without \"%s\"", \
@@ -398,6 +399,121 @@ START_TEST(shapes_that_end_a_process_or_have_no_time_are_left_out)
 }
 END_TEST
 
+/* --- ways --- */
+
+/* The matrices of 16-bit floats have this way, layout and way for one row. */
+static void
+expect_ways(enum acl_way way, enum acl_nz nz, enum acl_way alone)
+{
+	static const struct acl_matrix m[] = { { .n = 136, .k = 96 },
+	    { .n = 24, .k = 4160 } };
+	struct acl_form f;
+	unsigned i;
+
+	begin();
+	try_model();
+	for (i = 0; i < NITEMS(m); i++) {
+		f = acl_form_of(&choice, &m[i]);
+		ck_assert_msg(f.way == way && f.nz == nz, "%u x %u: %s, %u",
+		    m[i].n, m[i].k, acl_way_name((enum acl_way)f.way), f.nz);
+		ck_assert_str_eq(acl_way_name(acl_way_of(&choice, &m[i], 0)),
+		    acl_way_name(alone));
+		ck_assert_uint_eq(acl_way_of(&choice, &m[i], 1), way);
+		ck_assert_uint_eq(acl_way_of(&choice, &m[i], 2), way);
+	}
+	ck_assert(acl_choice_is_sound(&choice));
+	/* Both are known now. */
+	known.n = MIN(known.n, got.n);
+	try_model();
+	ck_assert_uint_le(choice.nshapes, 2);
+	end();
+}
+
+static void
+stay(void)
+{
+	expect_ways(ACL_WAY_MM, ACL_ND, ACL_WAY_MM);
+}
+
+static void
+take_another(void)
+{
+	expect_ways(ACL_WAY_MATMUL, ACL_ND, ACL_WAY_MATMUL);
+}
+
+static void
+take_layout(void)
+{
+	expect_ways(ACL_WAY_MM, ACL_NZ_BY_LIBRARY, ACL_WAY_MM);
+}
+
+static void
+take_twin(void)
+{
+	expect_ways(ACL_WAY_MM, ACL_ND, ACL_WAY_BATCH_MATMUL);
+}
+
+static void
+take_right_one(void)
+{
+	begin();
+	try_model();
+	expect_all_but(ASCEND_HALF, 24, 4160, ACL_FN_RIGHT);
+	ck_assert_uint_eq(choice.nshapes, 1);
+	ck_assert(choice.shape[0].n == 24 && choice.shape[0].way ==
+	    ACL_WAY_MATMUL);
+	end();
+}
+
+START_TEST(the_fastest_way_is_chosen_for_each_shape)
+{
+	as_run_bare("", AS_OLD, stay);
+	as_run_bare("slow=Mm:115", AS_OLD, stay);
+	as_run_bare("slow=Mm:200", AS_OLD, take_another);
+	as_run_bare("soc=310B,ops=all,quirks=0,slow=Mm:200", AS_OLD,
+	    take_another);
+	as_run_bare("slow=ND:200", AS_OLD, take_layout);
+	as_run_bare("slow=Mm:400@1+Matmul:350@1", AS_OLD, take_twin);
+	/* A way that is wrong at one shape is not lost at others. */
+	as_run_bare("shape=Mm:24:wrong", AS_OLD, take_right_one);
+}
+END_TEST
+
+static void
+leave_others_out(void)
+{
+	begin();
+	notes.outcome[ACL_NOTE_OTHERS] = ACL_ENDS;
+	try_model();
+	ck_assert_uint_eq(choice.nshapes, 0);
+	ck_assert_int_eq(outcome(ASCEND_HALF, 136, 96), ACL_FN_RIGHT);
+	end();
+}
+
+/* A list that is full is begun anew. */
+static void
+fill_choice(void)
+{
+	uint32_t i;
+
+	begin();
+	for (i = 0; i < ACL_SHAPE_WAYS; i++)
+		choice.shape[i] = (struct acl_shape_way){ .n = 16 * (i + 1),
+		    .k = 16, .way = ACL_WAY_MATMUL };
+	choice.nshapes = ACL_SHAPE_WAYS;
+	try_model();
+	ck_assert_uint_eq(choice.nshapes, 2);
+	ck_assert_uint_eq(known.n, got.n);
+	end();
+}
+
+START_TEST(other_ways_cost_no_shape)
+{
+	as_run_bare("slow=Mm:200", AS_OLD, leave_others_out);
+	as_run_bare("slow=Mm:200", AS_OLD, fill_choice);
+}
+END_TEST
+
 static void
 lack_memory(void)
 {
@@ -421,40 +537,6 @@ END_TEST
 
 /* --- times --- */
 
-static void
-measure(void)
-{
-	const struct acl_matrix few = { .n = 40, .k = 320,
-	    .format = ASCEND_HALF }, many = { .n = 65600, .k = 16,
-	    .format = ASCEND_HALF };
-	const struct acl_form *f = &choice.form[ASCEND_HALF];
-	uint64_t ns[ACL_CLASSES], products;
-	struct err e = { 0 };
-	unsigned i;
-
-	begin();
-	ck_assert_uint_eq(f->nclasses, 3);
-	products = as_counts().products;
-	t_ok(acl_shape_ns(&s, &notes, &choice, &few, ns, &e), &e);
-	ck_assert_uint_eq(as_counts().products - products, 3 *
-	    (1 + ACL_SHAPE_RUNS));
-	for (i = 0; i < 3; i++)
-		ck_assert_uint_gt(ns[i], 0);
-	/* C has no room for 64 rows of so many columns. */
-	t_ok(acl_shape_ns(&s, &notes, &choice, &many, ns, &e), &e);
-	ck_assert_uint_gt(ns[0], 0);
-	ck_assert_uint_gt(ns[1], 0);
-	ck_assert_uint_eq(ns[2], 0);
-	end();
-}
-
-START_TEST(the_time_of_each_class_is_measured)
-{
-	as_run_bare("", AS_OLD, measure);
-	as_run_bare("soc=310B,ops=all,quirks=0", AS_OLD, measure);
-}
-END_TEST
-
 int
 main(void)
 {
@@ -469,7 +551,8 @@ main(void)
 		a_shape_that_needs_too_much_workspace_is_refused,
 		shapes_that_end_a_process_or_have_no_time_are_left_out,
 		a_shape_without_memory_is_not_tried,
-		the_time_of_each_class_is_measured,
+		the_fastest_way_is_chosen_for_each_shape,
+		other_ways_cost_no_shape,
 	};
 
 	return t_main("ascend_shapes", 120, tests, NITEMS(tests));

@@ -55,7 +55,7 @@ acl_clock_close(struct acl_clock *c)
 	unsigned i;
 
 	for (i = 0; i < NITEMS(c->event); i++) {
-		if (c->event[i] != NULL && !c->s->is_lost)
+		if (c->event[i] != NULL)
 			c->s->src.lib->aclrtDestroyEvent(c->event[i]);
 		c->event[i] = NULL;
 	}

@@ -26,6 +26,7 @@
 #include <bsd/string.h>
 
 #include "config/log.h"
+#include "config/words.h"
 #include "kernels/types/quant.h"
 #include "shm/event.h"
 #include "ascend.h"
@@ -266,9 +267,28 @@ is_for_swiglu(struct device *d, const struct program *p, const struct op *op)
 	return 0;
 }
 
-static int
-ascend_explain(struct device *d, const struct program *p, const struct op *op,
-    char ret[REASON_LEN], struct err *reterr)
+/* "aclnnMatmul (1 row: aclnnMm)": the ways that a matrix is multiplied. */
+static void
+set_way(const struct device *d, const struct acl_matrix *m,
+    char ret[REASON_LEN])
+{
+	const struct acl_form f = acl_form_of(&d->choice, m);
+	enum acl_way way;
+	unsigned i;
+
+	strlcpy(ret, acl_way_name((enum acl_way)f.way), REASON_LEN);
+	for (i = 0; i < f.nclasses; i++) {
+		way = acl_way_of(&d->choice, m, i);
+		if (way != f.way)
+			words_add(ret, REASON_LEN, " ", "(%u row%s: %s)",
+			    f.rows[i], f.rows[i] == 1 ? "" : "s",
+			    acl_way_name(way));
+	}
+}
+
+static void
+explain_product(struct device *d, const struct program *p,
+    const struct op *op, char ret[REASON_LEN])
 {
 	static const char *const formats[ASCEND_FORMATS] = {
 		"16-bit floats", "8-bit integers", "4-bit integers",
@@ -277,10 +297,34 @@ ascend_explain(struct device *d, const struct program *p, const struct op *op,
 	static const uint32_t types[ASCEND_FORMATS] = {
 		QUANT_F16, QUANT_Q8_0, QUANT_Q4_0, QUANT_Q4_1
 	};
-	const char *why = acl_host_reason(d, p, op);
-	const struct quant_info *from;
+	const struct acl_matrix m = acl_matrix_of(d, op);
+	const struct quant_info *from = op->w->ext.type == types[m.format] ?
+	    NULL : quant_info(op->w->ext.type);
 	char text[ACL_GRAPH_TEXT];
-	enum ascend_format f;
+
+	set_way(d, &m, ret);
+	words_add(ret, REASON_LEN, "", " of %s%s%s%s", formats[m.format],
+	    acl_form_of(&d->choice, &m).nz != ACL_ND ? " in FRACTAL_NZ" : "",
+	    from != NULL ? ", made from " : "", from != NULL ? from->name :
+	    "");
+	if (is_for_swiglu(d, p, op))
+		strlcat(ret, ", for SwiGLU", REASON_LEN);
+	else if (d->choice.chip.graph_bytes > 0)
+		strlcat(ret, acl_matrix_has_graphs(&d->choice, &m) ?
+		    ", captured" : ", not captured: its way has no graphs",
+		    REASON_LEN);
+	else if (!d->s.machine.is_rc) {
+		strlcat(ret, ", not captured: ", REASON_LEN);
+		strlcat(ret, acl_graph_text(d->choice.graph_why, text),
+		    REASON_LEN);
+	}
+}
+
+static int
+ascend_explain(struct device *d, const struct program *p, const struct op *op,
+    char ret[REASON_LEN], struct err *reterr)
+{
+	const char *why = acl_host_reason(d, p, op);
 
 	(void)reterr;
 	if (why == NULL && op->kind == OP_RMS_NORM)
@@ -291,28 +335,9 @@ ascend_explain(struct device *d, const struct program *p, const struct op *op,
 		    acl_fn_name(ACL_FN_SILU), acl_fn_name(ACL_FN_MUL));
 	else if (why == NULL && op->kind == OP_QUANTIZE)
 		strlcpy(ret, "rounded to 16-bit floats", REASON_LEN);
-	else if (why == NULL) {
-		f = acl_matrix_of(d, op).format;
-		from = op->w->ext.type == types[f] ? NULL :
-		    quant_info(op->w->ext.type);
-		snprintf(ret, REASON_LEN, "%s of %s%s%s%s", acl_way_name(
-		    (enum acl_way)d->choice.form[f].way), formats[f],
-		    d->choice.form[f].nz != ACL_ND ? " in FRACTAL_NZ" : "",
-		    from != NULL ? ", made from " : "", from != NULL ? from->name :
-		    "");
-		if (is_for_swiglu(d, p, op))
-			strlcat(ret, ", for SwiGLU", REASON_LEN);
-		else if (d->choice.chip.graph_bytes > 0)
-			strlcat(ret, acl_way_has_graphs((enum acl_way)
-			    d->choice.form[f].way) ? ", captured" :
-			    ", not captured: its way has no graphs",
-			    REASON_LEN);
-		else if (!d->s.machine.is_rc) {
-			strlcat(ret, ", not captured: ", REASON_LEN);
-			strlcat(ret, acl_graph_text(d->choice.graph_why, text),
-			    REASON_LEN);
-		}
-	} else
+	else if (why == NULL)
+		explain_product(d, p, op, ret);
+	else
 		strlcpy(ret, why, REASON_LEN);
 	return why != NULL;
 }

@@ -6,11 +6,10 @@
 /* Tokens that are generated for each ASCEND_ROWS tokens of a prompt, in costs. */
 enum { GENERATED = 16 };
 
-/* Equal ways must not be chosen by chance. */
-static int
-is_faster(uint64_t ns, uint64_t than)
+int
+acl_is_faster(uint64_t ns, uint64_t than_ns)
 {
-	return ns < than - than / 5;
+	return ns < than_ns - than_ns / 5;
 }
 
 static int
@@ -28,7 +27,7 @@ way_for(const struct acl_candidate *c, const struct acl_timing *t, unsigned n,
 	unsigned best = i, j;
 
 	for (j = 0; j < n; j++)
-		if (is_twin(c, t, i, j) && is_faster(t[j].ns[k],
+		if (is_twin(c, t, i, j) && acl_is_faster(t[j].ns[k],
 		    t[best].ns[k]))
 			best = j;
 	return best;
@@ -49,24 +48,26 @@ int
 acl_fastest(const struct acl_form *f, const struct acl_candidate *c,
     const struct acl_timing *t, unsigned n, struct acl_shape_way *ret)
 {
-	unsigned best = n, i, k, other;
+	unsigned best = n, way, i, k, other;
 	int has_twin = 0;
 
 	for (i = 0; i < n; i++)
-		if (t[i].is_right && (best == n || is_faster(cost(f, c, t, n,
+		if (t[i].is_right && (best == n || acl_is_faster(cost(f, c, t, n,
 		    i), cost(f, c, t, n, best))))
 			best = i;
 	if (best == n)
 		return 0;
-	ret->way = c[best].way;
-	ret->nz = c[best].nz;
+	/* Of several with the same bits, the one for most rows has the name. */
+	way = way_for(c, t, n, best, f->nclasses - 1u);
+	ret->way = c[way].way;
+	ret->nz = c[way].nz;
 	memset(ret->twin, 0, sizeof(ret->twin));
 	for (k = 0; k < f->nclasses; k++) {
 		other = way_for(c, t, n, best, k);
-		if (other == best)
+		if (other == way)
 			continue;
 		ret->twin[k] = c[other].way;
 		has_twin = 1;
 	}
-	return best > 0 || has_twin;
+	return way > 0 || has_twin;
 }

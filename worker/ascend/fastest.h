@@ -23,6 +23,10 @@ struct acl_timing {
 	int is_right;			/* and rows do not depend on others */
 };
 
+/* Is a time less than another one by a fifth?  Equal ways must not be chosen by
+ * chance. */
+int acl_is_faster(uint64_t ns, uint64_t than_ns);
+
 /* Choose among n candidates c[] with times t[]: the first one, unless another one is
  * faster by a fifth.  Fills way, nz and twin of ret; a twin has the same bits and the
  * same nz, and is faster with its class of rows by a fifth.  Returns 1; 0 = it is the first

@@ -321,7 +321,7 @@ try_model(struct acl_session *s, const struct device_shapes *want,
 	judge_shapes(&model, c, ret);
 	if (!has_new_shapes(&known, &before))
 		return 0;
-	acl_verdict_put_shapes(&ret->verdict, &known);
+	acl_verdict_put_shapes(&ret->verdict, &known, c);
 	if (ret->verdict_is_kept)
 		strlcpy(ret->verdict_why, "not the ways, only shapes of this "
 		    "model", sizeof(ret->verdict_why));

@@ -72,7 +72,7 @@ struct acl_choice {
 	int32_t graph_why;		/* why there are no graphs (graph.h) */
 	struct acl_unfit unfit;		/* shapes of the model */
 	uint16_t nshapes;
-	uint16_t is_timed;		/* ways were chosen by their times */
+	uint16_t pad2;
 	struct acl_shape_way shape[ACL_SHAPE_WAYS];	/* [nshapes] */
 };
 #define ACL_CHOICE	0x34434341u	/* "ACC4" */

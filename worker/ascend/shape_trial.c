@@ -12,6 +12,7 @@
 
 #include "kernels/types/quant.h"
 #include "shm/event.h"
+#include "clock.h"
 #include "ops_trial.h"
 #include "trial.h"
 
@@ -50,6 +51,8 @@ struct trial {
 	uint8_t *pattern[PATTERNS];	/* [PATTERN_BYTES] */
 	uint16_t *x;			/* [ASCEND_ROWS * k] */
 	float *all, *some;		/* [ASCEND_ROWS * n] */
+	struct acl_timing *timing;	/* NULL = of no interest */
+	const struct acl_timing *first;	/* of the first way; NULL = this is it */
 };
 
 static const struct acl_form *
@@ -442,6 +445,22 @@ prepare(struct trial *t, const struct acl_matrix *m, struct err *reterr)
 	return rc;
 }
 
+/* FNV-1a of the results. */
+#define FNV_BEGIN	UINT64_C(0xcbf29ce484222325)
+static void
+add_bits(struct trial *t)
+{
+	const uint64_t n = (uint64_t)ASCEND_ROWS * t->w.n;
+	uint64_t sum = t->timing->bits, i;
+	uint32_t v;
+
+	for (i = 0; i < n; i++) {
+		memcpy(&v, &t->all[i], sizeof(v));
+		sum = (sum ^ v) * UINT64_C(0x100000001b3);
+	}
+	t->timing->bits = sum;
+}
+
 /* An error, or 0 and the outcome. */
 static int
 check(struct trial *t, enum acl_fn_outcome *ret, struct err *reterr)
@@ -451,6 +470,8 @@ check(struct trial *t, enum acl_fn_outcome *ret, struct err *reterr)
 	uint32_t i;
 	int rc = 0;
 
+	if (t->timing != NULL)
+		t->timing->bits = FNV_BEGIN;
 	*ret = ACL_FN_RIGHT;
 	for (i = 0; i < rounds && *ret == ACL_FN_RIGHT; i++) {
 		make_rows(t, i);
@@ -459,12 +480,66 @@ check(struct trial *t, enum acl_fn_outcome *ret, struct err *reterr)
 			*ret = ACL_FN_WRONG;
 			return 0;
 		}
+		if (rc == 0 && t->timing != NULL)
+			add_bits(t);
 		if (rc == 0)
 			rc = are_rows_same(t, reterr);
 		*ret = rc < 0 ? ACL_FN_LATE : rc == 0 ? ACL_FN_COMPANY :
 		    ACL_FN_RIGHT;
 	}
 	return MIN(rc, 0);
+}
+
+static int
+compare_times(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Of a product of m rows, whose A is on the device: the median of some runs, after a
+ * first one. */
+enum { RUNS = 3 };
+static int
+measure(struct trial *t, struct acl_clock *c, uint32_t m, uint64_t *ret,
+    struct err *reterr)
+{
+	uint64_t ns[1 + RUNS];
+	unsigned i;
+	int rc;
+
+	for (i = 0; i < NITEMS(ns); i++) {
+		t->notes->steps++;
+		if ((rc = acl_clock_start(c, reterr)) < 0 ||
+		    (rc = acl_products_compute(&t->p, &t->w, ASCEND_ROWS, 0, m,
+		    0, reterr)) < 0 || (rc = acl_clock_stop(c, event_now_ns() +
+		    WAIT_NS, &ns[i], reterr)) < 0)
+			return rc;
+	}
+	qsort(ns + 1, RUNS, sizeof(ns[0]), compare_times);
+	*ret = ns[1 + RUNS / 2];
+	return 0;
+}
+
+/* Rows of classes that C has no room for take what the largest product takes. */
+static int
+measure_all(struct trial *t, struct err *reterr)
+{
+	const struct acl_form *f = form_of(t);
+	struct acl_clock c;
+	unsigned i;
+	int rc = 0;
+
+	acl_clock_open(t->p.s, &c);
+	for (i = 0; i < f->nclasses && rc == 0; i++)
+		if (f->rows[i] <= t->top)
+			rc = measure(t, &c, f->rows[i], &t->timing->ns[i],
+			    reterr);
+		else
+			t->timing->ns[i] = t->timing->ns[i - 1];
+	acl_clock_close(&c);
+	return rc;
 }
 
 /* After the last product, which returned rc.  -EAGAIN: it never ends. */
@@ -492,12 +567,27 @@ code_in(const struct err *e)
 	return s == NULL ? 0 : atoi(s + strlen("failed with "));
 }
 
+/* Whether a way is right matters if it is the first one, the first one is not right, or
+ * it is faster with some number of rows. */
+static int
+is_of_use(const struct trial *t)
+{
+	unsigned i;
+
+	if (t->first == NULL || !t->first->is_right)
+		return 1;
+	for (i = 0; i < form_of(t)->nclasses; i++)
+		if (acl_is_faster(t->timing->ns[i], t->first->ns[i]))
+			return 1;
+	return 0;
+}
+
 /* 0 or -EAGAIN. */
 static int
 try_matrix(struct trial *t, const struct acl_matrix *m, uint32_t *ret)
 {
 	struct err e = { 0 };
-	enum acl_fn_outcome o;
+	enum acl_fn_outcome o = ACL_FN_UNTRIED;
 	int rc;
 
 	if ((rc = prepare(t, m, &e)) < 0)
@@ -505,73 +595,87 @@ try_matrix(struct trial *t, const struct acl_matrix *m, uint32_t *ret)
 	else if ((rc = begin_memory(t, &e)) < 0 || (rc = put_weights(t,
 	    &e)) < 0)
 		o = t->p.s->is_lost ? ACL_FN_LATE : ACL_FN_UNTRIED;
-	else
+	else if ((rc = t->timing != NULL ? measure_all(t, &e) : 0) < 0)
+		o = ACL_FN_LATE;
+	else if (is_of_use(t)) {
 		rc = check(t, &o, &e);
+		if (t->timing != NULL)
+			t->timing->is_right = rc == 0 && o == ACL_FN_RIGHT;
+	}
 	*ret = acl_fn_pack(o, code_in(&e));
 	return end(t, rc);
 }
 
-/* --- times --- */
+/* --- the fastest way for a matrix --- */
 
+/* Try m in one way.  0 or -EAGAIN. */
 static int
-compare_times(const void *a, const void *b)
+try_candidate(struct trial *t, const struct acl_candidate *way,
+    const struct acl_matrix *m, const struct acl_timing *first,
+    struct acl_timing *timing, uint32_t *ret)
 {
-	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* Of a product of m rows, whose A is on the device. */
-static int
-measure(struct trial *t, uint32_t m, uint64_t *ret, struct err *reterr)
-{
-	uint64_t ns[ACL_SHAPE_RUNS], start_ns;
-	int i, rc;
-
-	for (i = -1; i < ACL_SHAPE_RUNS; i++) {
-		t->notes->steps++;
-		start_ns = event_now_ns();
-		if ((rc = acl_products_compute(&t->p, &t->w, ASCEND_ROWS, 0, m,
-		    0, reterr)) < 0 || (rc = acl_session_wait(t->p.s, start_ns +
-		    WAIT_NS, reterr)) < 0)
-			return rc;
-		if (i >= 0)
-			ns[i] = event_now_ns() - start_ns;
-	}
-	qsort(ns, ACL_SHAPE_RUNS, sizeof(ns[0]), compare_times);
-	*ret = MAX(ns[ACL_SHAPE_RUNS / 2], UINT64_C(1));
-	return 0;
-}
-
-static int
-measure_all(struct trial *t, uint64_t ret_ns[ACL_CLASSES], struct err *reterr)
-{
-	const struct acl_form *f = form_of(t);
-	unsigned i;
+	const struct acl_choice *c = t->p.choice;
+	struct acl_choice one = *c;
 	int rc;
 
-	make_rows(t, 0);
-	fill_a(t, 0, ASCEND_ROWS, ASCEND_ROWS);
-	rc = acl_products_send(&t->p, t->w.k, ASCEND_ROWS, reterr);
-	for (i = 0; i < f->nclasses && f->rows[i] <= t->top && rc == 0; i++)
-		rc = measure(t, f->rows[i], &ret_ns[i], reterr);
+	one.form[ASCEND_HALF].way = way->way;
+	one.form[ASCEND_HALF].nz = way->nz;
+	one.nshapes = 0;
+	t->p.choice = &one;
+	t->timing = timing;
+	t->first = first;
+	rc = try_matrix(t, m, ret);
+	t->timing = NULL;
+	t->first = NULL;
+	t->p.choice = c;
 	return rc;
 }
 
-int
-acl_shape_ns(struct acl_session *s, struct acl_notes *notes,
-    const struct acl_choice *c, const struct acl_matrix *m,
-    uint64_t ret_ns[ACL_CLASSES], struct err *reterr)
+/* The way for a shape, which has none of its own yet. */
+static void
+add_way(struct acl_choice *c, const struct acl_shape_way *way)
 {
-	struct trial t = { .notes = notes, .p = { .s = s, .choice = c,
-	    .steps = &notes->steps } };
-	int rc;
+	uint32_t i = 0;
 
-	memset(ret_ns, 0, ACL_CLASSES * sizeof(*ret_ns));
-	if ((rc = prepare(&t, m, reterr)) == 0 && (rc = begin_memory(&t,
-	    reterr)) == 0 && (rc = put_weights(&t, reterr)) == 0)
-		rc = measure_all(&t, ret_ns, reterr);
-	return end(&t, rc) < 0 ? -EAGAIN : rc;
+	while (i < c->nshapes && (c->shape[i].n != way->n || c->shape[i].k !=
+	    way->k))
+		i++;
+	if (i == ACL_SHAPE_WAYS)
+		return;
+	c->shape[i] = *way;
+	c->nshapes = (uint16_t)MAX((uint32_t)c->nshapes, i + 1);
+}
+
+/* Try m in the choice's way, then in the others, and choose.  0 or -EAGAIN. */
+static int
+try_ways(struct trial *t, struct acl_choice *c,
+    const struct acl_candidates *ways, const struct acl_matrix *m,
+    uint32_t *ret)
+{
+	const uint32_t trying = t->notes->trying;
+	struct acl_timing timing[ACL_CANDIDATES];
+	struct acl_shape_way way = { .n = m->n, .k = m->k,
+	    .format = ASCEND_HALF };
+	uint32_t outcome;
+	unsigned i;
+	int rc = 0;
+
+	memset(timing, 0, sizeof(timing));
+	for (i = 0; i < ways->n && rc == 0; i++) {
+		if (i > 0)
+			t->notes->trying = 1 + ACL_NOTE_OTHERS;
+		rc = try_candidate(t, &ways->c[i], m, i == 0 ? NULL : timing,
+		    &timing[i], i == 0 ? ret : &outcome);
+	}
+	if (rc < 0)
+		return rc;
+	t->notes->trying = trying;
+	if (acl_fastest(&c->form[ASCEND_HALF], ways->c, timing, ways->n,
+	    &way)) {
+		add_way(c, &way);
+		*ret = acl_fn_pack(ACL_FN_RIGHT, 0);
+	}
+	return 0;
 }
 
 /* --- a model --- */
@@ -646,8 +750,9 @@ try_rows(struct trial *t, uint32_t kind, uint32_t cols, float eps,
 /* Try a shape, unless it ended an earlier process, or no time is left.  0 or
  * -EAGAIN. */
 static int
-try_shape(struct trial *t, struct acl_shape *s, float eps, unsigned note,
-    uint64_t end_ns)
+try_shape(struct trial *t, struct acl_choice *c,
+    const struct acl_candidates *ways, struct acl_shape *s, float eps,
+    unsigned note, uint64_t end_ns)
 {
 	const struct acl_matrix m = { .n = s->n, .k = s->k,
 	    .format = (enum ascend_format)s->kind };
@@ -660,8 +765,9 @@ try_shape(struct trial *t, struct acl_shape *s, float eps, unsigned note,
 	} else if (!notes->is_late && event_now_ns() <= end_ns) {
 		notes->steps++;
 		notes->trying = 1 + note;
-		rc = s->kind < ASCEND_FORMATS ? try_matrix(t, &m,
-		    &s->outcome) : try_rows(t, s->kind, s->n, eps,
+		rc = s->kind == ASCEND_HALF && ways->n > 1 ? try_ways(t, c,
+		    ways, &m, &s->outcome) : s->kind < ASCEND_FORMATS ?
+		    try_matrix(t, &m, &s->outcome) : try_rows(t, s->kind, s->n, eps,
 		    &s->outcome);
 		if (rc == 0)
 			notes->trying = 0;
@@ -681,12 +787,39 @@ drop_places(struct acl_shapes *s)
 	s->n = n;
 }
 
+/* Is there a matrix of 16-bit floats in list that is not known? */
+static int
+has_new_halves(const struct acl_shapes *list, const struct acl_shapes *known)
+{
+	uint32_t i;
+
+	for (i = 0; i < list->n; i++)
+		if (list->shape[i].kind == ASCEND_HALF &&
+		    acl_shapes_find(known, ASCEND_HALF, list->shape[i].n,
+		    list->shape[i].k) == NULL)
+			return 1;
+	return 0;
+}
+
+/* The ways that matrices of 16-bit floats may go.  Where there is no room for more
+ * choices, all shapes are tried anew.  0 or -EAGAIN. */
+static int
+list_ways(struct acl_session *s, struct acl_notes *notes,
+    struct acl_choice *c, struct acl_shapes *known,
+    struct acl_candidates *ret)
+{
+	if (c->nshapes == ACL_SHAPE_WAYS)
+		known->n = c->nshapes = 0;
+	return acl_other_ways(s, notes, c, ret);
+}
+
 int
 acl_try_model(struct acl_session *s, struct acl_notes *notes,
-    const struct acl_choice *c, const struct device_shapes *want,
+    struct acl_choice *c, const struct device_shapes *want,
     struct acl_shapes *known, struct acl_shapes *ret)
 {
 	const uint64_t end_ns = event_now_ns() + MODEL_NS;
+	struct acl_candidates ways = { 0 };
 	struct trial t = { .notes = notes, .p = { .s = s, .choice = c,
 	    .steps = &notes->steps } };
 	struct acl_shape *shape;
@@ -694,6 +827,9 @@ acl_try_model(struct acl_session *s, struct acl_notes *notes,
 	int rc = 0;
 
 	list_shapes(c, want, ret);
+	if (has_new_halves(ret, known) && notes->outcome[ACL_NOTE_OTHERS] ==
+	    ACL_FINE && !notes->is_late)
+		rc = list_ways(s, notes, c, known, &ways);
 	/* First those that are known, so that new ones do not replace them. */
 	for (i = 0; i < ret->n; i++)
 		acl_shapes_take(known, &ret->shape[i]);
@@ -702,8 +838,8 @@ acl_try_model(struct acl_session *s, struct acl_notes *notes,
 		if (shape->kind == NO_SHAPE || acl_shapes_find(known,
 		    shape->kind, shape->n, shape->k) != NULL)
 			continue;
-		rc = try_shape(&t, shape, want->eps, ACL_NOTE_SHAPE + i,
-		    end_ns);
+		rc = try_shape(&t, c, &ways, shape, want->eps,
+		    ACL_NOTE_SHAPE + i, end_ns);
 		if (acl_fn_outcome(shape->outcome) != ACL_FN_UNTRIED)
 			acl_shapes_add(known, shape);
 	}

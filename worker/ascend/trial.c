@@ -559,7 +559,8 @@ measure_workspace(struct trial *t, uint64_t constant)
 	return (uint32_t)MIN(most, (uint64_t)ASCEND_MOST_PERCENT);
 }
 
-/* Try a way in the form that there is.  Returns as try_way(). */
+/* Try a way in the form that there is, with a small matrix: before it is used, it must be
+ * right with a model's.  Returns as try_way(). */
 static int
 try_other(struct trial *t, enum acl_way way)
 {
@@ -569,8 +570,7 @@ try_other(struct trial *t, enum acl_way way)
 	t->notes->trying = 1 + note_of(t, way);
 	form_of(t)->way = (uint8_t)way;
 	form_of(t)->nz = (uint8_t)t->nz;
-	if ((rc = try_shape(t, TRIAL_N, TRIAL_K, &e)) == 1)
-		rc = try_shape(t, LONG_N, LONG_K, &e);
+	rc = try_shape(t, TRIAL_N, TRIAL_K, &e);
 	if (t->p.s->is_lost && rc == -ETIMEDOUT)
 		return -EAGAIN;
 	acl_products_close(&t->p);

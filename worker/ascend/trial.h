@@ -20,7 +20,9 @@ enum acl_note {
 	ACL_NOTE_GRAPHS = ACL_NOTE_FN + ACL_FNS,
 	ACL_NOTE_ENGINE,		/* that compiles operators by name */
 	ACL_NOTE_SHAPE,			/* + index: of a model (shape_trial.h) */
-	ACL_NOTES = ACL_NOTE_SHAPE + ACL_MOST_SHAPES
+	ACL_NOTE_OTHERS = ACL_NOTE_SHAPE + ACL_MOST_SHAPES,
+					/* other ways of one of these */
+	ACL_NOTES
 };
 
 /* Fill ret: for each format the first way that computes right, with results that do
@@ -32,8 +34,8 @@ enum acl_note {
 int acl_choose(struct acl_session *s, struct acl_notes *notes,
     struct acl_choice *ret, char groups_reason[ACL_REASON]);
 
-/* The ways of 16-bit floats that compute right in the form that c has for them, with K in
- * the same segments: first the choice's own, then the others that there are.
+/* The ways of 16-bit floats that compute a small product right in the form that c has
+ * for them, with K in the same segments: first the choice's own, then the others.
  * Operators by name are not tried beside another way.  Returns and notes as
  * acl_choose(); a way that was not tried is left out. */
 int acl_other_ways(struct acl_session *s, struct acl_notes *notes,

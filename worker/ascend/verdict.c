@@ -146,6 +146,35 @@ form_is_sound(const struct acl_form *f, enum ascend_format format)
 	return 1;
 }
 
+/* A way of 16-bit floats, beside another one, that has W in this layout. */
+static int
+other_is_sound(unsigned way, unsigned nz)
+{
+	return way > ACL_WAY_NONE && way < ACL_WAY_CLASSIC && (nz == ACL_ND ||
+	    (nz < ACL_NZ_KINDS && (way == ACL_WAY_MM || way ==
+	    ACL_WAY_MATMUL)));
+}
+
+static int
+shapes_are_sound(const struct acl_choice *c)
+{
+	const struct acl_shape_way *s = c->shape;
+	unsigned i;
+
+	if (c->nshapes > ACL_SHAPE_WAYS)
+		return 0;
+	for (; s < c->shape + c->nshapes; s++) {
+		if (s->format != ASCEND_HALF || !ascend_takes(s->n, s->k) ||
+		    !other_is_sound(s->way, s->nz))
+			return 0;
+		for (i = 0; i < ACL_CLASSES; i++)
+			if (s->twin[i] != ACL_WAY_NONE &&
+			    !other_is_sound(s->twin[i], s->nz))
+				return 0;
+	}
+	return 1;
+}
+
 int
 acl_choice_is_sound(const struct acl_choice *c)
 {
@@ -157,7 +186,8 @@ acl_choice_is_sound(const struct acl_choice *c)
 	    c->chip.workspace_bytes > MOST_WORKSPACE ||
 	    c->chip.workspace_percent > ASCEND_MOST_PERCENT ||
 	    c->chip.graph_bytes > ASCEND_GRAPHS_BYTES ||
-	    c->graph_why < ACL_GRAPH_WHYS || !acl_unfit_is_sound(&c->unfit))
+	    c->graph_why < ACL_GRAPH_WHYS || !acl_unfit_is_sound(&c->unfit) ||
+	    !shapes_are_sound(c))
 		return 0;
 	for (f = 0; f < ASCEND_FORMATS; f++)
 		if (!form_is_sound(&c->form[f], (enum ascend_format)f) ||
@@ -174,6 +204,26 @@ static int
 text_ends(const char text[ACL_REASON])
 {
 	return memchr(text, '\0', ACL_REASON) != NULL;
+}
+
+/* The way of a shape, or of some of its rows, that is not in this CANN, or NONE. */
+static enum acl_way
+find_missing(const struct acl_choice *c, const struct acl_lib *lib)
+{
+	const struct acl_shape_way *s;
+	unsigned i;
+
+	for (s = c->shape; s < c->shape + c->nshapes; s++) {
+		if (!acl_way_is_there(lib, (enum acl_way)s->way) ||
+		    !acl_nz_is_there(lib, (enum acl_way)s->way,
+		    (enum acl_nz)s->nz))
+			return (enum acl_way)s->way;
+		for (i = 0; i < ACL_CLASSES; i++)
+			if (s->twin[i] != ACL_WAY_NONE && !acl_way_is_there(
+			    lib, (enum acl_way)s->twin[i]))
+				return (enum acl_way)s->twin[i];
+	}
+	return ACL_WAY_NONE;
 }
 
 int
@@ -219,6 +269,11 @@ acl_verdict_take(const struct device_verdict *v, const char *key,
 			    acl_way_name((enum acl_way)got->form[f].way));
 			return 0;
 		}
+	if (find_missing(got, lib) != ACL_WAY_NONE) {
+		snprintf(why, len, "%s is not in this CANN", acl_way_name(
+		    find_missing(got, lib)));
+		return 0;
+	}
 	if (got->chip.graph_bytes > 0 && (s->machine.is_rc ||
 	    !acl_has_capture(lib, &s->machine))) {
 		strlcpy(why, "nothing is captured here", len);
@@ -255,7 +310,14 @@ acl_verdict_shapes(const struct device_verdict *v, struct acl_shapes *ret)
 }
 
 void
-acl_verdict_put_shapes(struct device_verdict *v, const struct acl_shapes *s)
+acl_verdict_put_shapes(struct device_verdict *v, const struct acl_shapes *s,
+    const struct acl_choice *c)
 {
-	memcpy(v->of_device + offsetof(struct tried, shapes), s, sizeof(*s));
+	struct tried t;
+
+	memcpy(&t, v->of_device, sizeof(t));
+	t.shapes = *s;
+	t.c.nshapes = c->nshapes;
+	memcpy(t.c.shape, c->shape, sizeof(t.c.shape));
+	memcpy(v->of_device, &t, sizeof(t));
 }

@@ -29,10 +29,11 @@ void acl_verdict_fill(const struct acl_choice *c, const char *groups_reason,
     const char *key, struct device_verdict *v);
 
 /* The shapes of models that were tried with these ways: none in one that was just
- * filled in, or that is out of bounds.  put: replace them. */
+ * filled in, or that is out of bounds.  put: replace them, and c's
+ * ways for shapes. */
 void acl_verdict_shapes(const struct device_verdict *v,
     struct acl_shapes *ret);
 void acl_verdict_put_shapes(struct device_verdict *v,
-    const struct acl_shapes *s);
+    const struct acl_shapes *s, const struct acl_choice *c);
 
 #endif
