@@ -914,8 +914,8 @@ row("ascend: a verdict out of bounds is taken", "worker/ascend/verdict.c",
     "	if (acl_choice_is_sound(got) < 0 ||",
     "unit/ascend_verdict")
 row("ascend: any reason against graphs is taken", "worker/ascend/verdict.c",
-    "	    c->graph_why < ACL_GRAPH_WHYS)",
-    "	    c->magic == 0)", "unit/ascend_verdict")
+    "	    c->graph_why < ACL_GRAPH_WHYS ||", "	    c->magic == 0 ||",
+    "unit/ascend_verdict")
 row("ascend: operators that are used come from the cache",
     "worker/ascend/verdict.c", "	c->chip.fns = 0;", "	;",
     "unit/ascend_verdict")
