@@ -698,7 +698,7 @@ row("ascend: the table leaves graphs out", "worker/ascend/device.c",
     "	ret->device_bytes += d->ngraphs * d->choice.chip.graph_bytes;", "",
     "e2e/ascend.sh")
 row("ascend: a stream stays in a capture that failed",
-    "worker/ascend/span.c",
+    "worker/ascend/capture.c",
     "	    ACL_OPERATOR_S, &unused) == 0 ? 0 : acl_session_restart(&d->s,\n"
     "	    reterr);", "	    ACL_OPERATOR_S, &unused) == 0 ? 0 : (*reterr = unused, -EIO);",
     "e2e/ascend.sh")

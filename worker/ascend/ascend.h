@@ -245,7 +245,7 @@ int acl_gate_start(struct device *d, const struct acl_gate *g, uint32_t r0,
 
 void acl_gates_free(struct device *d);
 
-/* --- span.c --- */
+/* --- span.c, capture.c --- */
 
 int acl_prepare(struct device *d, const struct span *s,
     const struct device_buf *kv, const struct device_buf *compute,

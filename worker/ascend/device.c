@@ -3,7 +3,7 @@
  *	device.c	the contract of worker/device.h
  *	probe.c		limits, checks, and how the processor multiplies
  *	weights.c	which matrices it multiplies, and their memory
- *	span.c		operations, one after the other
+ *	span.c capture.c	operations, one after the other; captured ones
  *	norms.c		norms whose rows stay there for products
  *	swiglu.c	SwiGLU of such products
  *	trial.c		finds a way of multiplying, with known answers
