@@ -46,7 +46,8 @@ struct switches {
 
 EXPORT const struct switches *ascend_switches(void);
 
-/* Is this name in a list of a switch: "missing", "zero", "wrong"? */
+/* Is this name in a list of a switch: "missing", "zero", "wrong", "graph-drops",
+ * "graph-rebinds"? */
 EXPORT int ascend_listed(const char *list, const char *name);
 
 /* The fault of switch `shape` for this operator (all products: "product"), whose result
@@ -130,6 +131,8 @@ EXPORT int ascend_need_context(const char *call);
 typedef int task_fn(void *arg);
 EXPORT int ascend_queue(void *stream, const char *name, task_fn *run,
     const void *arg, size_t nbytes);
+/* Is the stream being captured? */
+EXPORT int ascend_is_captured(void *stream);
 
 /* --- memory (ascend_mem.c) --- */
 

@@ -43,6 +43,7 @@ static struct {
 } shapes[MAX_FAULTS];
 static unsigned nshapes;
 static char missing[1024], zero[256], wrong[256];
+static char drops[256], rebinds[256];
 
 pthread_mutex_t ascend_lock = PTHREAD_MUTEX_INITIALIZER;
 struct ascend_standin_counts ascend_counts;
@@ -331,6 +332,10 @@ read_switch(const char *name, char *value)
 		read_shapes(value);
 	else if (strcmp(name, "slow") == 0)
 		read_slow(value);
+	else if (strcmp(name, "graph-drops") == 0)
+		snprintf(drops, sizeof(drops), "%s", value);
+	else if (strcmp(name, "graph-rebinds") == 0)
+		snprintf(rebinds, sizeof(rebinds), "%s", value);
 	else if (strcmp(name, "fail") == 0)
 		read_faults(FAULT_FAIL, value);
 	else if (strcmp(name, "late") == 0)
@@ -390,7 +395,8 @@ int
 ascend_listed(const char *list, const char *name)
 {
 	const char *p = list[0] == 'm' ? missing : list[0] == 'z' ? zero :
-	    wrong;
+	    strcmp(list, "graph-drops") == 0 ? drops : list[0] == 'g' ?
+	    rebinds : wrong;
 	size_t len = strlen(name), n;
 
 	for (; *p != '\0'; p += n + (p[n] == '+')) {

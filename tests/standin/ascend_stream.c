@@ -127,6 +127,19 @@ ascend_queue(void *stream, const char *name, task_fn *run, const void *arg,
 	return rc;
 }
 
+int
+ascend_is_captured(void *stream)
+{
+	struct stream *s;
+	int rc;
+
+	pthread_mutex_lock(&ascend_lock);
+	s = find_stream(stream, &rc);
+	rc = s != NULL && s->capture != NULL;
+	pthread_mutex_unlock(&ascend_lock);
+	return rc;
+}
+
 EXPORT int
 aclrtCreateStream(void **stream)
 {
@@ -671,6 +684,13 @@ aclmdlRICaptureBegin(void *stream, int mode)
 	return rc;
 }
 
+static uint64_t
+graph_bytes(const struct graph *g)
+{
+	return DIV_UP(MAX(g->tasks.n, 1u), 16u) *
+	    ascend_switches()->graph_bytes;
+}
+
 EXPORT int
 aclmdlRICaptureEnd(void *stream, void **ri)
 {
@@ -682,14 +702,13 @@ aclmdlRICaptureEnd(void *stream, void **ri)
 	s = find_stream(stream, &rc);
 	if (s != NULL && s->capture == NULL)
 		rc = ACL_ERROR_RT_NOT_CAPTURED;
-	else if (s != NULL && !ascend_take_memory(
-	    ascend_switches()->graph_bytes)) {
+	else if (s != NULL && !ascend_take_memory(graph_bytes(s->capture))) {
 		free(s->capture->tasks.t);
 		free(s->capture);
 		s->capture = NULL;
 		rc = ACL_ERROR_RT_DEVICE_OOM;
 	} else if (s != NULL) {
-		s->capture->device_bytes = ascend_switches()->graph_bytes;
+		s->capture->device_bytes = graph_bytes(s->capture);
 		*ri = ascend_new_handle(HANDLE_GRAPH, s->capture);
 		s->capture = NULL;
 	}
@@ -720,6 +739,8 @@ aclmdlRIExecuteAsync(void *ri, void *stream)
 	    !ascend_switches()->graph_stale; i++) {
 		struct task t = g->tasks.t[i];
 
+		if (ascend_listed("graph-drops", t.name))
+			continue;
 		set_due(s, &t);
 		rc = s->dead ? s->error : add_task(&s->tasks, &t);
 	}

@@ -52,8 +52,12 @@
  *			products of ROWS rows with @; ND: products with row-major W
  *	times=0		events have no times
  *	capture=0	there are no captured graphs
- *	graph-bytes=N	of the device's memory, for each captured graph (4096)
+ *	graph-bytes=N	of the device's memory, for up to 16 tasks of a captured
+ *			graph (4096)
  *	graph-stale=1	a graph that is replayed does nothing
+ *	graph-drops=OP+OP  a graph leaves these operators out when it is replayed; all
+ *	graph-rebinds=OP+OP  it takes the addresses that executors of these
+ *			operators have when it is replayed; all
  *	event-errors=0	a wait for an event that does not come times out, whatever
  *			became of the stream
  *	fn-workspace=N	bytes that other operators need

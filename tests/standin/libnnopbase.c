@@ -24,6 +24,7 @@ struct op_task {
 	uint64_t ws_bytes;
 	int late, zero, wrong;
 	enum shape_fault shape;
+	const struct acl_executor *ex;	/* whose addresses it takes; or NULL */
 };
 
 struct list { unsigned n; const struct acl_tensor *t[MAX_DIMS]; };
@@ -402,10 +403,14 @@ extent(const struct tensor *t)
 static int
 find_bytes(struct op_task *t)
 {
+	const struct executor *e;
 	unsigned i;
 	int rc = 0;
 
 	pthread_mutex_lock(&ascend_lock);
+	if (t->ex != NULL && (e = ascend_find(HANDLE_EXECUTOR, t->ex)) != NULL)
+		for (i = 0; i < t->args.nt; i++)
+			t->args.t[i].data = e->args.t[i].data;
 	for (i = 0; i < t->args.nt && rc == 0; i++) {
 		struct tensor *a = &t->args.t[i];
 		void *p;
@@ -470,10 +475,10 @@ has_arrays(const struct op_args *a)
 /* ws: NULL = the operator needs none. */
 static int
 queue_operator(const char *op, op_fn *run, const struct op_args *a, int late,
-    void *ws, uint64_t ws_bytes, void *stream)
+    void *ws, uint64_t ws_bytes, const struct acl_executor *ex, void *stream)
 {
 	struct op_task t = { .run = run, .args = *a, .ws = ws,
-	    .ws_bytes = ws_bytes, .late = late };
+	    .ws_bytes = ws_bytes, .late = late, .ex = ex };
 	const struct tensor *out = &t.args.t[MAX(a->nt, 1u) - 1];
 
 	t.zero = ascend_listed("zero", op);
@@ -487,7 +492,7 @@ int
 ascend_queue_operator(const char *op, op_fn *run, const struct op_args *a,
     int late, void *stream)
 {
-	return queue_operator(op, run, a, late, NULL, 0, stream);
+	return queue_operator(op, run, a, late, NULL, 0, NULL, stream);
 }
 
 int
@@ -524,8 +529,11 @@ ascend_phase_two(const char *op, void *ws, uint64_t ws_bytes,
 			free(ascend_end_handle(HANDLE_EXECUTOR, ex));
 	}
 	pthread_mutex_unlock(&ascend_lock);
+	if (!copy.repeatable || !ascend_listed("graph-rebinds", op) ||
+	    !ascend_is_captured(stream))
+		ex = NULL;
 	return rc != 0 ? rc : queue_operator(op, copy.run, &copy.args,
-	    copy.late, ws, copy.ws_bytes, stream);
+	    copy.late, ws, copy.ws_bytes, ex, stream);
 }
 
 /* --- elements --- */

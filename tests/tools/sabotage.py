@@ -679,6 +679,10 @@ row("ascend: without events nothing is waited for", "worker/ascend/queue.c",
 row("ascend: any replay of a graph is right", "worker/ascend/graph.c",
     "			*ret_why = ACL_GRAPH_DIFFERS;", "			*ret_why = ACL_GRAPH_FINE;",
     "unit/ascend_graph")
+row("ascend: graphs are tried with the addresses of their capture",
+    "worker/ascend/graph.c",
+    "		if ((rc = bind_others(t, reterr)) < 0 ||\n		    (rc = ",
+    "		if (bind_others == NULL || (rc = ", "unit/ascend_graph")
 row("ascend: graphs in RC mode", "worker/ascend/graph.c",
     "	if (!acl_has_capture(s->src.lib, &s->machine) || s->machine.is_rc)",
     "	if (!acl_has_capture(s->src.lib, &s->machine))", "unit/ascend_graph")

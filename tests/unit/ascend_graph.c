@@ -83,6 +83,9 @@ START_TEST(other_machines_have_none_and_say_why)
 	TRIES("fail=aclnnMm:361001@2", 361001, 0);
 	TRIES("late=Mm:507018@2", 507018, 0);
 	TRIES("graph-stale=1", ACL_GRAPH_DIFFERS, 0);
+	/* Its copy of C brings what an earlier product left there. */
+	TRIES("graph-drops=Mm", ACL_GRAPH_DIFFERS, 0);
+	TRIES("graph-rebinds=Mm", ACL_GRAPH_DIFFERS, 0);
 	TRIES("graph-bytes=70000000", ACL_GRAPH_LARGE, 0);
 }
 END_TEST
