@@ -16,6 +16,9 @@ enum { HOST_BLOCK_BYTES = 256 };
  * norms; three of SwiGLU. */
 enum { WORK_BLOCKS = 10 };
 
+/* Calls of an operator that is no product, for the rows of a graph: 8 rows each. */
+enum { FEW_CALLS = ASCEND_FEW_ROWS / 8 };
+
 int
 ascend_takes(uint32_t n, uint32_t k)
 {
@@ -150,6 +153,9 @@ ascend_sizes_add(struct ascend_sizes *s, const struct ascend_chip *chip,
 	s->nweights++;
 	s->weight_bytes += ascend_weight_bytes(ascend_format(chip->groups, type,
 	    k), n, k);
+	/* Its calls; copies of A and C. */
+	s->graph_tasks += DIV_UP(n, (uint32_t)ASCEND_MOST_N) *
+	    ascend_segments(chip, k) + 2;
 	if (has_twin)
 		s->twin_bytes += ascend_kept_bytes(chip->groups, type, n, k);
 }
@@ -175,6 +181,8 @@ ascend_norms_add(struct ascend_sizes *s, const struct ascend_chip *chip,
 		return;
 	s->norm_cols = MAX(s->norm_cols, cols);
 	s->nnorms++;
+	/* The copy of X; norms and conversions of 8 rows. */
+	s->graph_tasks += 1 + FEW_CALLS * (1 + ascend_segments(chip, cols));
 }
 
 uint64_t
@@ -200,6 +208,8 @@ ascend_gates_add(struct ascend_sizes *s, const struct ascend_chip *chip,
 		return;
 	s->gate_cols = MAX(s->gate_cols, cols);
 	s->ngates++;
+	/* Conversion and scale of both results, SiLU, product; the copy. */
+	s->graph_tasks += FEW_CALLS * 6 + 1;
 }
 
 uint64_t
@@ -245,11 +255,21 @@ ascend_small_bytes(const struct ascend_sizes *s, uint32_t batch_rows)
 }
 
 uint32_t
+ascend_graph_units(uint64_t ntasks)
+{
+	return (uint32_t)DIV_UP(MAX(ntasks, UINT64_C(1)),
+	    (uint64_t)ASCEND_GRAPH_TASKS);
+}
+
+uint32_t
 ascend_graphs(const struct ascend_chip *chip, const struct ascend_sizes *s)
 {
+	/* Each graph has a product, and may not fill its last unit. */
+	const uint64_t one = s->nweights + s->graph_tasks / ASCEND_GRAPH_TASKS;
+
 	if (chip->graph_bytes == 0)
 		return 0;
-	return (uint32_t)MIN(MIN(s->nweights * ASCEND_GRAPH_CLASSES,
+	return (uint32_t)MIN(MIN(one * ASCEND_GRAPH_CLASSES,
 	    (uint64_t)ASCEND_GRAPHS), ASCEND_GRAPHS_BYTES / chip->graph_bytes);
 }
 

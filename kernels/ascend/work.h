@@ -21,7 +21,9 @@ enum {
 	ASCEND_MOST_N = 65520,		/* columns of one call: below 65536,
 					 * a multiple of 16 */
 	ASCEND_MOST_PERCENT = 800,
-	ASCEND_GRAPHS = 512,		/* the most of a session */
+	ASCEND_GRAPHS = 512,		/* the most of a session, */
+	ASCEND_GRAPH_TASKS = 16,	/* with so many tasks; a larger one counts
+					 * as several */
 	ASCEND_GRAPH_CLASSES = 3,	/* of rows, with a graph each */
 	ASCEND_BLOCK_BYTES = 384	/* most that a pool adds to a block */
 };
@@ -54,8 +56,9 @@ struct ascend_chip {
 					 * it needs beyond workspace_bytes */
 	uint64_t workspace_bytes;
 	uint32_t fns;			/* ASCEND_FN_... */
-	uint64_t graph_bytes;		/* of the device, for a captured graph;
-					 * 0 = there are none */
+	uint64_t graph_bytes;		/* of the device, for a captured graph of
+					 * up to ASCEND_GRAPH_TASKS tasks; 0 =
+					 * there are none */
 };
 
 /* Sizes of the products of a program: the largest ones, and a sum. */
@@ -67,6 +70,8 @@ struct ascend_sizes {
 					 * row, their number */
 	uint64_t gate_cols, ngates;	/* the same of SwiGLU */
 	uint64_t nweights, weight_bytes;	/* matrices on the device */
+	uint64_t graph_tasks;		/* of few rows of all these: their calls
+					 * and copies, at most */
 	uint64_t twin_bytes;		/* those of them that the host needs in
 					 * its own format, too: an embedding
 					 * that is the head */
@@ -119,6 +124,9 @@ uint64_t ascend_gate_bytes(const struct ascend_sizes *s);
 /* X and Y of norms each; the scales of their rows. */
 uint64_t ascend_x_bytes(const struct ascend_sizes *s, uint32_t batch_rows);
 uint64_t ascend_rstd_bytes(uint32_t batch_rows);
+
+/* As how many graphs one with this many tasks counts. */
+uint32_t ascend_graph_units(uint64_t ntasks);
 
 /* The most captured graphs that a session has, and their memory. */
 uint32_t ascend_graphs(const struct ascend_chip *chip,

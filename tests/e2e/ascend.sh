@@ -312,23 +312,62 @@ check_same "captured" -s ascend
 check "captured: graphs run" replays
 check_success "explain" explain -m "$MODEL" -s ascend --json
 check "explain says so" stdout_has '16-bit floats, made from Q8_0, captured"'
-for switch in capture=0 graph-stale=1 graph-bytes=100000000; do
+for switch in capture=0 graph-stale=1 graph-drops=Mm graph-rebinds=Mm \
+    graph-bytes=100000000; do
 	on 910B $FLOATS $switch
 	check_same "$switch" -s ascend
 	check_success "$switch: explain" explain -m "$MODEL" -s ascend --json
 	check "$switch: explain has the reason" stdout_has \
 	    'not captured: (failed with 207000|a replay|a graph needs)'
 done
-on 910B $FLOATS graph-bytes=1000000
-check_success "graphs of 1 MB: plan" plan -m "$MODEL" -s ascend --json
-cap=$(($("$PYTHON" -c "import json, sys
+# plan_is_enough LABEL: with a cap of what the plan counts.
+plan_is_enough()
+{
+	local cap
+
+	check_success "$1: plan" plan -m "$MODEL" -s ascend --json
+	cap=$(($("$PYTHON" -c "import json, sys
 print(json.load(sys.stdin)['sessions'][0]['planned'])" <"$OUT") / 1048576 + 1))
-check_same "graphs of 1 MB: the plan is enough" -s ascend,cap=${cap}MiB
+	check_same "$1: the plan is enough" -s ascend,cap=${cap}MiB
+}
+on 910B $FLOATS graph-bytes=1000000
+plan_is_enough "graphs of 1 MB"
 # The probe has 4 captures; from the session's third on there are no more.
 on 910B $FLOATS fail=aclmdlRICaptureEnd:507903@7
 check_same "a capture that fails" -s ascend
 check "a capture that fails: it says so" stderr_has \
     'no more products are captured: .*aclmdlRICaptureEnd failed with 507903'
+
+# Norms and SwiGLU with their products, too, in the same graph.
+on 910B $NORMS
+check_success "captured norms" "${ARGS[@]}" -s ascend
+text=$(cat "$OUT") hash=$(hash_of)
+check "captured norms: graphs run" replays
+on 910B $NORMS capture=0
+check_same "norms, not captured" -s ascend -s ascend
+on 910B $NORMS
+check_success "explain captured norms" explain -m "$MODEL" -s ascend --json
+for what in aclnnRmsNorm 'aclnnSilu and aclnnMul'; do
+	check "explain: $what is captured" stdout_has "\"$what, .*, captured\""
+done
+check_success "devices: captured norms" devices
+check "devices names what is captured" stdout_has \
+    'captured graphs +ok: products of few rows, with norms and SwiGLU'
+# Where only their graphs are wrong, products are captured as before.
+choose graph-drops=Silu graph-drops=RmsNorm graph-rebinds=Cast graph-rebinds=Silu abort=aclmdlRIExecuteAsync@6
+for switch in "${CHOSEN[@]}"; do
+	on 910B $NORMS $switch
+	check_same "$switch" -s ascend -s ascend
+	check "$switch: graphs of products run" replays
+	check_success "$switch: explain" explain -m "$MODEL" -s ascend --json
+	check "$switch: explain has the reason for norms" stdout_has \
+	    '"aclnnRmsNorm, .*, not captured: (a replay gives|the trial ends)'
+	check "$switch: products are captured" stdout_has \
+	    '16-bit floats, made from Q8_0, captured"'
+done
+on 910B $NORMS graph-bytes=1000000
+plan_is_enough "norms in graphs of 1 MB"
+text=$floats_text hash=$floats_hash
 
 on 910B vmm=0 mem-bytes=8000000 $FLOATS
 check_refusal "a small card" 3 \
@@ -436,12 +475,20 @@ fi
 on 910B $NORMS
 check_success "norms again" "${ARGS[@]}" -s ascend
 text=$(cat "$OUT") hash=$(hash_of)
-WITHOUT=missing=WeightQuantBatchMatmulV2 recovers norm \
-    '(product|SwiGLU) with .* failed with 507018, ACL_ERROR_RT_' \
+export WITHOUT=missing=WeightQuantBatchMatmulV2
+recovers norm \
+    'norm .*norm.weight, (product|SwiGLU) with .* failed with 507018, ACL_ERROR_RT_' \
     910B late=RmsNorm:507018@20
-WITHOUT=missing=WeightQuantBatchMatmulV2 recovers swiglu \
-    'SwiGLU with .*weight and .*weight: .* failed with 507018, ACL_ERROR_RT_' \
+recovers swiglu \
+    'norm .*norm.weight, SwiGLU with .*weight and .*weight: .* failed with 507018' \
     910B late=Silu:507018@20
+recovers 'graph of a norm' \
+    'captured norm .*attn_norm.weight, product with .*v.weight: .*aclmdlRIExecuteAsync failed' \
+    910B fail=aclmdlRIExecuteAsync:507000@39
+recovers 'graph of SwiGLU' \
+    'captured norm .*ffn_norm.weight, SwiGLU with .*up.weight: .*aclmdlRIExecuteAsync failed' \
+    910B fail=aclmdlRIExecuteAsync:507000@41
+unset WITHOUT
 text=$floats_text hash=$floats_hash
 
 generating() { leader_ended || [ "$(wc -c <"$OUT")" -gt 4 ]; }

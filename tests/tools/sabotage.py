@@ -683,6 +683,39 @@ row("ascend: graphs are tried with the addresses of their capture",
     "worker/ascend/graph.c",
     "		if ((rc = bind_others(t, reterr)) < 0 ||\n		    (rc = ",
     "		if (bind_others == NULL || (rc = ", "unit/ascend_graph")
+row("ascend: any replay of a norm is right", "worker/ascend/graph_fns.c",
+    "				*ret_why = ACL_GRAPH_DIFFERS;",
+    "				*ret_why = ACL_GRAPH_FINE;", "e2e/ascend.sh")
+row("ascend: graphs of norms are tried with the addresses of their capture",
+    "worker/ascend/graph_fns.c",
+    "	return rc < 0 ? rc : run(t, n + 8, round, 0, reterr);",
+    "	return rc;", "unit/ascend_graph")
+row("ascend: norms are captured in spite of their trial",
+    "worker/ascend/capture.c",
+    "	return d->choice.graph_fns_why == ACL_GRAPH_FINE;",
+    "	return d->choice.graph_fns_why <= ACL_GRAPH_FINE;",
+    "unit/ascend_capture")
+row("ascend: SwiGLU shares C in a graph", "worker/ascend/capture.c",
+    "acl_captures_fns(d) && c->nproducts == 0 &&",
+    "acl_captures_fns(d) &&", "unit/ascend_capture")
+row("ascend: a graph starts steps that run again", "worker/ascend/span.c",
+    "	if (s < d->step + d->replayed)\n		return 0;\n	/* A graph",
+    "	/* A graph", "unit/ascend_capture")
+row("ascend: a norm is a call before its products' graph",
+    "worker/ascend/capture.c",
+    "		return is_first && !s->is_back && acl_captures_fns(d) ?",
+    "		return is_first && s->is_back && acl_captures_fns(d) ?",
+    "unit/ascend_capture")
+row("ascend: graphs take more memory than the plan counts",
+    "worker/ascend/capture.c",
+    "	if (rc > 0 && units <= d->most_graphs - d->ngraphs)",
+    "	if (rc > 0)", "unit/ascend_capture")
+row("ascend: a large graph counts as a small one", "kernels/ascend/work.c",
+    "	return (uint32_t)DIV_UP(MAX(ntasks, UINT64_C(1)),\n"
+    "	    (uint64_t)ASCEND_GRAPH_TASKS);",
+    "	return ntasks < UINT64_MAX;", "unit/ascend_capture")
+row("ascend: a norm in flight is not named", "worker/ascend/span.c",
+    "	d->norm = s;\n", "", "unit/ascend_capture")
 row("ascend: graphs in RC mode", "worker/ascend/graph.c",
     "	if (!acl_has_capture(s->src.lib, &s->machine) || s->machine.is_rc)",
     "	if (!acl_has_capture(s->src.lib, &s->machine))", "unit/ascend_graph")
@@ -918,7 +951,10 @@ row("ascend: a verdict out of bounds is taken", "worker/ascend/verdict.c",
     "	if (acl_choice_is_sound(got) < 0 ||",
     "unit/ascend_verdict")
 row("ascend: any reason against graphs is taken", "worker/ascend/verdict.c",
-    "	    c->graph_why < ACL_GRAPH_WHYS ||", "	    c->magic == 0 ||",
+    "	    c->graph_why < ACL_GRAPH_WHYS ||\n", "", "unit/ascend_verdict")
+row("ascend: any reason against graphs of norms is taken",
+    "worker/ascend/verdict.c",
+    "	    c->graph_fns_why < ACL_GRAPH_WHYS ||\n", "",
     "unit/ascend_verdict")
 row("ascend: operators that are used come from the cache",
     "worker/ascend/verdict.c", "	c->chip.fns = 0;", "	;",

@@ -4,6 +4,7 @@
 #include "tests/support/ascend.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -40,18 +41,24 @@ end(void)
 static struct { int32_t why; uint64_t nbytes; } want;
 
 static void
+check_trial(const struct acl_notes *notes, int32_t why)
+{
+	char text[ACL_GRAPH_TEXT];
+
+	ck_assert_msg(why == want.why, "%s", acl_graph_text(why, text));
+	ck_assert_uint_eq(choice.chip.graph_bytes, want.nbytes);
+	ck_assert_uint_eq(notes->trying, 0);
+	end();
+}
+
+static void
 try_once(void)
 {
 	struct acl_notes notes = { 0 };
-	char text[ACL_GRAPH_TEXT];
 
 	begin();
 	ck_assert_int_eq(acl_graph_try(&s, &notes, &choice), 0);
-	ck_assert_msg(choice.graph_why == want.why, "%s", acl_graph_text(
-	    choice.graph_why, text));
-	ck_assert_uint_eq(choice.chip.graph_bytes, want.nbytes);
-	ck_assert_uint_eq(notes.trying, 0);
-	end();
+	check_trial(&notes, choice.graph_why);
 }
 
 #define TRIES(switches, code, bytes) do {				\
@@ -87,6 +94,94 @@ START_TEST(other_machines_have_none_and_say_why)
 	TRIES("graph-drops=Mm", ACL_GRAPH_DIFFERS, 0);
 	TRIES("graph-rebinds=Mm", ACL_GRAPH_DIFFERS, 0);
 	TRIES("graph-bytes=70000000", ACL_GRAPH_LARGE, 0);
+}
+END_TEST
+
+/* --- the trial of norms and SwiGLU --- */
+
+static uint32_t fns;
+
+static void
+begin_fns(void)
+{
+	struct acl_notes notes = { 0 };
+	unsigned i;
+
+	begin();
+	choice.strategy = ACL_POOL_SLOTS;
+	choice.chip.has_slots = 1;
+	choice.chip.workspace_bytes = MIB;
+	for (i = 0; i < ACL_FNS; i++)
+		choice.fn[i] = acl_fn_pack(ACL_FN_RIGHT, 0);
+	ck_assert_int_eq(acl_graph_try(&s, &notes, &choice), 0);
+}
+
+static void
+try_fns(void)
+{
+	struct acl_notes notes = { 0 };
+
+	begin_fns();
+	ck_assert_int_eq(choice.graph_why, ACL_GRAPH_FINE);
+	ck_assert_int_eq(acl_graph_try_fns(&s, &notes, fns, &choice), 0);
+	check_trial(&notes, choice.graph_fns_why);
+}
+
+#define TRIES_FNS(switches, which, code) do {				\
+	fns = (which);							\
+	want.why = (code);						\
+	want.nbytes = 4096;						\
+	as_run_bare((switches), AS_OLD, try_fns);			\
+} while (0)
+
+START_TEST(norms_and_swiglu_are_tried_apart)
+{
+	static const char *const operators[] = { "RmsNorm", "Cast", "Mul",
+	    "Silu" };
+	char text[64];
+	unsigned i;
+
+	TRIES_FNS("", ASCEND_FN_ALL, ACL_GRAPH_FINE);
+	TRIES_FNS("graph-bytes=0", ASCEND_FN_ALL, ACL_GRAPH_FINE);
+	TRIES_FNS("fail=aclSetAclOpExecutorRepeatable:561000", ASCEND_FN_ALL,
+	    ACL_GRAPH_FINE);
+	TRIES_FNS("missing=Silu", ASCEND_FN_NORMS, ACL_GRAPH_FINE);
+	for (i = 0; i < NITEMS(operators); i++) {
+		snprintf(text, sizeof(text), "graph-drops=%s", operators[i]);
+		TRIES_FNS(text, ASCEND_FN_ALL, ACL_GRAPH_DIFFERS);
+		snprintf(text, sizeof(text), "graph-rebinds=%s", operators[i]);
+		TRIES_FNS(text, ASCEND_FN_ALL, ACL_GRAPH_DIFFERS);
+	}
+	TRIES_FNS("graph-drops=Silu", ASCEND_FN_NORMS, ACL_GRAPH_FINE);
+	/* The product's trial has 4 captures and 3 replays. */
+	TRIES_FNS("fail=aclmdlRICaptureEnd:507903@5", ASCEND_FN_ALL, 507903);
+	TRIES_FNS("fail=aclmdlRIExecuteAsync:507000@4", ASCEND_FN_ALL,
+	    507000);
+	TRIES_FNS("fail=aclnnSilu:361001@2", ASCEND_FN_ALL, 361001);
+	TRIES_FNS("late=RmsNorm:507018@5", ASCEND_FN_ALL, 507018);
+	TRIES_FNS("late=Silu:507018@5", ASCEND_FN_ALL, 507018);
+}
+END_TEST
+
+/* Nothing is tried without graphs of products. */
+static void
+skip_fns(void)
+{
+	struct acl_notes notes = { 0 };
+
+	begin_fns();
+	ck_assert_int_eq(acl_graph_try_fns(&s, &notes, ASCEND_FN_ALL,
+	    &choice), 0);
+	ck_assert_int_eq(choice.graph_fns_why, choice.graph_why);
+	ck_assert_uint_eq(choice.chip.graph_bytes, 0);
+	ck_assert_uint_eq(notes.steps, 0);
+	end();
+}
+
+START_TEST(without_graphs_of_products_there_are_none_of_norms)
+{
+	as_run_bare("graph-stale=1", AS_OLD, skip_fns);
+	as_run_bare("rc=1", AS_OLD, skip_fns);
 }
 END_TEST
 
@@ -271,6 +366,12 @@ START_TEST(graphs_have_bounded_memory)
 	ck_assert_uint_eq(ascend_device_bytes(&chip, &z, 64), without + 30 *
 	    4096);
 	ck_assert_uint_eq(ascend_work_bytes(&chip, &z, 64), work + 30 * 4096);
+	/* One with more than 16 tasks counts as several. */
+	z.graph_tasks = 33;
+	ck_assert_uint_eq(ascend_graphs(&chip, &z), 36);
+	ck_assert_uint_eq(ascend_graph_units(0), 1);
+	ck_assert_uint_eq(ascend_graph_units(16), 1);
+	ck_assert_uint_eq(ascend_graph_units(17), 2);
 	z.nweights = 1000;
 	ck_assert_uint_eq(ascend_graphs(&chip, &z), ASCEND_GRAPHS);
 	chip.graph_bytes = 3 * MIB;
@@ -286,6 +387,8 @@ main(void)
 	const TTest *const tests[] = {
 		graphs_are_used_where_a_replay_is_right,
 		other_machines_have_none_and_say_why,
+		norms_and_swiglu_are_tried_apart,
+		without_graphs_of_products_there_are_none_of_norms,
 		a_trial_that_ends_its_process_is_left_out,
 		a_graph_computes_as_the_calls_did,
 		graphs_have_bounded_memory,

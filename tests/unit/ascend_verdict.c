@@ -134,6 +134,7 @@ refuse_unsound(void)
 	REFUSED(c.fn[ACL_FN_ADD] = acl_fn_pack(ACL_FN_OUTCOMES, 0));
 	REFUSED(c.graph_why = ACL_GRAPH_WHYS - 1);
 	REFUSED(c.graph_why = INT32_MIN);
+	REFUSED(c.graph_fns_why = ACL_GRAPH_WHYS - 1);
 	REFUSED(c.chip.workspace_bytes = UINT64_MAX);
 	REFUSED(c.chip.workspace_percent = ASCEND_MOST_PERCENT + 1);
 	acl_session_close(&s);

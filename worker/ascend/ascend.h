@@ -77,6 +77,12 @@ enum acl_step_kind {
 	ACL_STEP_SWIGLU			/* with its two products */
 };
 
+/* The tasks of consecutive steps, captured (capture.c). */
+struct acl_step_graph {
+	void *graph;			/* NULL = none */
+	uint32_t end;			/* the step after the last one */
+};
+
 struct acl_step {
 	enum acl_step_kind kind;
 	uint32_t at;			/* operation of the program */
@@ -88,8 +94,8 @@ struct acl_step {
 	int is_back;			/* NORM: other spans need the rows */
 	uint16_t rows;			/* ROWS: the tensor */
 	const struct acl_weight *w;	/* PRODUCT; ROWS: one of them */
-	void *graph[ASCEND_GRAPH_CLASSES];	/* ROWS: its products, for up to
-						 * device.graph_rows; or NULL */
+	/* That begins here, for up to device.graph_rows: */
+	struct acl_step_graph graph[ASCEND_GRAPH_CLASSES];
 };
 
 struct acl_span {
@@ -127,13 +133,19 @@ struct device {
 	uint32_t host_ops;
 	uint32_t graph_rows[ASCEND_GRAPH_CLASSES];	/* [ngraph_rows], ascending */
 	uint32_t ngraph_rows;
-	uint32_t ngraphs, most_graphs;
+	uint32_t ngraphs, most_graphs;	/* a large one counts as several:
+					 * ascend_graph_units() */
+	uint32_t graph_tasks;		/* of all graphs of one class, at most */
+	struct err capture_err;		/* after it there were no more */
 	/* The span that runs. */
 	const struct acl_span *running;
 	const struct batch *batch;
 	uint32_t rows;			/* in A */
 	struct acl_queue queue;
 	uint32_t next, next_row;	/* step and row that are started next */
+	uint32_t replayed;		/* a graph has started the steps before
+					 * it */
+	const struct acl_step *norm;	/* in flight, or NULL */
 	uint64_t calls, ns;
 	uint32_t good_spans;		/* since the worker began */
 };

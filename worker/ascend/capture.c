@@ -1,12 +1,178 @@
-/* worker/ascend/capture.c - graphs of a span: products with the same rows, captured
- * when the span is made, so that the tasks of few rows are started by one call. */
+/* worker/ascend/capture.c - graphs of a span, captured when it is made, which start
+ * the tasks of few rows by one call.
+ *
+ * A graph has all that the device does between two actions of the host: a chain of
+ * steps.  Its first step computes rows that the host puts into X or A; each other one
+ * needs only what the device has by then.  The host reads the results of products and
+ * of SwiGLU once the whole chain has been waited for.  Calls, their order and their
+ * addresses are those of the steps without a graph. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "config/log.h"
+#include "config/words.h"
 #include "shm/event.h"
 #include "graph.h"
 #include "span.h"
+
+/* --- chains --- */
+
+enum part {
+	ENDS,				/* the chain, before this step */
+	FORBIDS,			/* the whole chain */
+	PASSES,				/* the device does nothing here */
+	JOINS
+};
+
+struct chain {
+	const struct acl_step *first;
+	uint32_t end;			/* the step after the last one */
+	uint32_t n;			/* rows */
+	int has_rows;			/* in A, by a step of the chain */
+	int has_gate;
+	unsigned nproducts;		/* whose results are copied to the host */
+};
+
+int
+acl_captures_fns(const struct device *d)
+{
+	return d->choice.graph_fns_why == ACL_GRAPH_FINE;
+}
+
+/* Have two operations the same rows of a batch? */
+static int
+has_same_rows(const struct program *p, uint32_t a, uint32_t b)
+{
+	return (a >= p->nbody) == (b >= p->nbody) && (a >= p->nkept) ==
+	    (b >= p->nkept);
+}
+
+static int
+has_graphs(const struct device *d, const struct acl_matrix *m)
+{
+	return acl_matrix_has_graphs(&d->choice, m);
+}
+
+/* A product goes on while the host reads those before it, and all that follow with the
+ * same rows begin together: one that cannot be captured keeps the others out. */
+static enum part
+part_of_product(const struct device *d, const struct chain *c,
+    const struct acl_step *s)
+{
+	if (s->gate != NULL)	/* SwiGLU follows, and starts it */
+		return PASSES;
+	return c->has_rows && has_same_rows(d->p, s->at, c->first->at) &&
+	    has_graphs(d, &s->w->m) && acl_rows_of_product(d, s, 0, c->n) ==
+	    c->n ? JOINS : FORBIDS;
+}
+
+/* SwiGLU has C for itself, and one block of rows in a graph. */
+static int
+may_join_gate(const struct device *d, const struct chain *c,
+    const struct acl_gate *g)
+{
+	return acl_captures_fns(d) && c->nproducts == 0 &&
+	    has_graphs(d, &g->w[0]->m) && acl_gate_rows(d, g, c->n) == c->n;
+}
+
+/* Are the calls of step s the same each time, and need they nothing from the host
+ * since the chain began?  Each kind of step answers here. */
+static enum part
+part_of(const struct device *d, const struct chain *c,
+    const struct acl_step *s)
+{
+	const int is_first = s == c->first;
+
+	if (c->has_gate)
+		return ENDS;
+	if (s->kind == ACL_STEP_HOST)
+		return PASSES;
+	if (s->kind == ACL_STEP_PRODUCT)
+		return part_of_product(d, c, s);
+	if (!has_same_rows(d->p, s->at, c->first->at))
+		return ENDS;
+	switch (s->kind) {
+	case ACL_STEP_NORM:	/* the host fills X, and may want Y back */
+		if (c->has_rows)	/* products with A follow */
+			return PASSES;
+		return is_first && !s->is_back && acl_captures_fns(d) ?
+		    JOINS : ENDS;
+	case ACL_STEP_ROWS:	/* the host fills A, unless a norm does */
+		return is_first || (!c->has_rows && s->norm ==
+		    c->first->norm) ? JOINS : ENDS;
+	default:
+		return may_join_gate(d, c, s->gate) ? JOINS : ENDS;
+	}
+}
+
+/* The chain that begins with step s, for n rows: 1, or 0 if there is none. */
+static int
+find_chain(const struct device *d, const struct acl_step *s, uint32_t n,
+    struct chain *ret)
+{
+	const uint32_t end = d->running->first + d->running->n;
+	struct chain c = { .first = s, .n = n };
+	const struct acl_step *o = s;
+	enum part part = PASSES;
+
+	if (s->kind == ACL_STEP_HOST || s->kind == ACL_STEP_PRODUCT)
+		return 0;
+	for (; o < d->step + end; o++) {
+		part = part_of(d, &c, o);
+		if (part == ENDS || part == FORBIDS)
+			break;
+		if (part == PASSES)
+			continue;
+		c.end = (uint32_t)(o - d->step) + 1;
+		c.has_rows |= o->kind == ACL_STEP_ROWS;
+		c.has_gate |= o->kind == ACL_STEP_SWIGLU;
+		c.nproducts += o->kind == ACL_STEP_PRODUCT;
+	}
+	*ret = c;
+	return part != FORBIDS && (c.nproducts > 0 || c.has_gate ||
+	    (c.has_rows && s->kind == ACL_STEP_NORM));
+}
+
+/* "norm X, product with A, B" */
+static void
+name_chain(const struct device *d, const struct acl_step *s, uint32_t end,
+    char *ret, size_t len)
+{
+	unsigned nproducts = 0;
+
+	ret[0] = '\0';
+	for (; s < d->step + end; s++)
+		if (s->kind == ACL_STEP_NORM)
+			words_add(ret, len, ", ", "norm %s",
+			    acl_name_of_step(d, s));
+		else if (s->kind == ACL_STEP_SWIGLU)
+			words_add(ret, len, ", ", "SwiGLU with %s and %s",
+			    acl_name_of_step(d, s - 2),
+			    acl_name_of_step(d, s - 1));
+		else if (s->kind == ACL_STEP_PRODUCT && s->gate == NULL)
+			words_add(ret, len, ", ", "%s%s", nproducts++ == 0 ?
+			    "product with " : "", acl_name_of_step(d, s));
+}
+
+/* --- capture --- */
+
+/* Graphs of a class of rows, at most: each chain has products with the same rows, or
+ * SwiGLU. */
+static uint32_t
+chains_of(const struct device *d)
+{
+	const struct op *op = d->p->op, *last = NULL;
+	uint32_t n = d->gates.n;
+
+	for (; op < d->p->op + d->p->nops; op++) {
+		if (op->kind != OP_MATMUL || acl_find_weight(d,
+		    (uint32_t)(op->w - d->p->env.ws->w)) == NULL)
+			continue;
+		n += last == NULL || last->in[0] != op->in[0];
+		last = op;
+	}
+	return n;
+}
 
 /* List the rows of products that are captured: all of the choice's classes up to the
  * largest one, so that the calls for any number of rows are those of the next
@@ -35,65 +201,65 @@ list_graph_rows(struct device *d)
 			rows[j] = f->rows[i];
 		}
 	/* Each step must get as many as the others. */
-	most = MAX(d->most_graphs / MAX(d->nweights, 1), 1);
+	most = MAX(d->most_graphs / MAX(chains_of(d) + d->graph_tasks /
+	    ASCEND_GRAPH_TASKS, 1), 1);
 	d->ngraph_rows = MIN(d->ngraph_rows, most);
 }
 
-/* The step after the products with the rows of s, which may be SwiGLU's. */
-static uint32_t
-end_of_rows(const struct device *d, const struct acl_step *s)
+/* Only products are captured, and this conversion of a norm's rows is a call before
+ * their graph. */
+static int
+sends_before(const struct device *d, const struct acl_step *s)
 {
-	const uint32_t end = d->running->first + d->running->n;
-	uint32_t i = (uint32_t)(s - d->step) + 1;
-
-	while (i < end && d->step[i].kind != ACL_STEP_ROWS &&
-	    d->step[i].gate == NULL)
-		i++;
-	return i;
+	return s->norm != NULL && acl_norm_is_there(s->norm) &&
+	    !acl_captures_fns(d);
 }
 
-/* Are the calls for the products of a step the same each time?  They have one block of
- * rows each, and the batch's rows. */
+/* Start the calls of all steps of a chain, or list its products if a graph has done
+ * so. */
 static int
-can_capture(const struct device *d, const struct acl_step *s, uint32_t n)
+start_chain(struct device *d, const struct acl_step *s, uint32_t end,
+    uint32_t n, struct err *reterr)
 {
-	const struct program *p = d->p;
-	const struct acl_step *o, *end = d->step + end_of_rows(d, s);
-	uint32_t nproducts = 0;
+	const int is_replay = d->queue.mode == ACL_QUEUE_REPLAY;
+	int rc = 0;
 
-	for (o = s + 1; o < end; o++) {
-		if (o->kind != ACL_STEP_PRODUCT)
+	for (; s < d->step + end && rc == 0; s++) {
+		if (s->kind == ACL_STEP_NORM && !is_replay)
+			rc = acl_norm_start(d, s->norm, d->rows, reterr);
+		if (s->kind == ACL_STEP_SWIGLU && !is_replay)
+			rc = acl_gate_start(d, s->gate, 0, n, reterr);
+		if (s->kind != ACL_STEP_ROWS)
 			continue;
-		if (acl_rows_of_product(d, o, 0, n) < n ||
-		    !acl_matrix_has_graphs(&d->choice, &o->w->m) || (o->at >= p->nbody) != (s->at >=
-		    p->nbody) || (o->at >= p->nkept) != (s->at >= p->nkept))
-			return 0;
-		nproducts++;
+		if (!is_replay && !sends_before(d, s))
+			rc = acl_send_rows(d, s, reterr);
+		if (rc == 0)
+			rc = acl_start_rows(d, s, reterr);
 	}
-	return nproducts > 0;
+	return rc;
 }
 
-/* Capture the products of step s for up to n rows: 1; 0: not all fit in C. */
+/* Capture a chain: 1; 0: not all of its products fit in C. */
 static int
-capture_rows(struct device *d, struct acl_step *s, uint32_t n, void **ret,
+capture_chain(struct device *d, const struct chain *c, void **ret,
     struct err *reterr)
 {
-	const struct batch b = { .nrows = n, .nselect = n };
+	const struct batch b = { .nrows = c->n, .nselect = c->n };
 	struct err e = { 0 };
 	int rc, ended;
 
 	d->batch = &b;
-	d->rows = acl_products_fill(&d->products, n);
+	d->rows = acl_products_fill(&d->products, c->n);
 	acl_queue_init(&d->queue, &d->products);
 	d->queue.mode = ACL_QUEUE_CAPTURE;
 	if ((rc = acl_graph_begin(&d->s, reterr)) == 0) {
-		rc = acl_start_rows(d, s, reterr);
+		rc = start_chain(d, c->first, c->end, c->n, reterr);
 		ended = acl_graph_end(&d->s, ret, &e);
 		if (rc == 0 && (rc = ended) < 0)
 			*reterr = e;
 	}
 	d->batch = NULL;
-	return rc < 0 ? rc : d->next == end_of_rows(d, s);
+	return rc < 0 ? rc : d->queue.n == c->nproducts;
 }
 
 /* Calls are made one by one from here on.  If the stream is still in the capture, there
@@ -105,53 +271,104 @@ give_up_graphs(struct device *d, const struct err *e, struct err *reterr)
 
 	log_info("no more products are captured: %s",
 	    acl_without_session(d->conf.session, e->msg));
+	d->capture_err = *e;
 	d->most_graphs = d->ngraphs;
 	return acl_session_wait(&d->s, event_now_ns() + UINT64_C(1000000000) *
 	    ACL_OPERATOR_S, &unused) == 0 ? 0 : acl_session_restart(&d->s,
 	    reterr);
 }
 
+/* Capture the chain that begins with step s, for class i of rows, if there is one and
+ * room for it. */
+static int
+capture_step(struct device *d, struct acl_step *s, uint32_t i,
+    struct err *reterr)
+{
+	struct acl_step_graph *g = &s->graph[i];
+	const uint64_t ntasks = d->s.ntasks;
+	struct err e = { 0 };
+	struct chain c;
+	uint32_t units;
+	int rc;
+
+	if (d->ngraphs >= d->most_graphs || !find_chain(d, s,
+	    d->graph_rows[i], &c))
+		return 0;
+	g->end = c.end;
+	rc = capture_chain(d, &c, &g->graph, &e);
+	units = ascend_graph_units(d->s.ntasks - ntasks);
+	if (rc > 0 && units <= d->most_graphs - d->ngraphs)
+		d->ngraphs += units;
+	else if (g->graph != NULL) {
+		acl_graph_free(&d->s, g->graph);
+		g->graph = NULL;
+	}
+	return rc < 0 ? give_up_graphs(d, &e, reterr) : 0;
+}
+
 int
 acl_capture_span(struct device *d, struct err *reterr)
 {
 	const struct acl_span *span = &d->span[d->nspans];
-	struct acl_step *s = d->step + span->first;
-	struct err e = { 0 };
-	uint32_t i;
+	uint32_t i, at, end;
 	int rc = 0;
 
 	if (d->most_graphs == 0)
 		return 0;
 	list_graph_rows(d);
 	d->running = span;
-	for (; s < d->step + span->first + span->n && rc >= 0; s++)
-		for (i = 0; s->kind == ACL_STEP_ROWS && i < d->ngraph_rows &&
-		    d->ngraphs < d->most_graphs && rc >= 0; i++) {
-			if (!can_capture(d, s, d->graph_rows[i]))
-				continue;
-			rc = capture_rows(d, s, d->graph_rows[i], &s->graph[i],
-			    &e);
-			if (rc > 0)
-				d->ngraphs++;
-			else if (s->graph[i] != NULL) {
-				acl_graph_free(&d->s, s->graph[i]);
-				s->graph[i] = NULL;
-			}
-			if (rc < 0)
-				rc = give_up_graphs(d, &e, reterr);
+	for (i = 0; i < d->ngraph_rows; i++)
+		for (at = span->first; at < span->first + span->n && rc == 0;
+		    at = MAX(at + 1, end)) {
+			rc = capture_step(d, &d->step[at], i, reterr);
+			end = d->step[at].graph[i].graph == NULL ? 0 :
+			    d->step[at].graph[i].end;
 		}
 	d->running = NULL;
-	return rc < 0 ? rc : 0;
+	return rc;
 }
 
-void *
-acl_graph_of(const struct device *d, const struct acl_step *s, uint32_t n)
+/* --- run --- */
+
+static const struct acl_step_graph *
+graph_of(const struct device *d, const struct acl_step *s, uint32_t n)
 {
 	uint32_t i = 0;
 
 	while (i < d->ngraph_rows && d->graph_rows[i] < n)
 		i++;
-	return i < d->ngraph_rows ? s->graph[i] : NULL;
+	return i < d->ngraph_rows && s->graph[i].graph != NULL ? &s->graph[i] :
+	    NULL;
+}
+
+int
+acl_replay(struct device *d, const struct acl_step *s, uint32_t n,
+    struct err *reterr)
+{
+	const struct acl_step_graph *g = graph_of(d, s, n);
+	char names[256];
+	struct err e;
+	int rc = 0;
+
+	if (g == NULL)
+		return 0;
+	if (s->kind == ACL_STEP_ROWS && sends_before(d, s))
+		rc = acl_send_rows(d, s, reterr);
+	if (rc < 0)
+		return rc;
+	if ((rc = acl_graph_start(&d->s, g->graph, &e)) < 0) {
+		name_chain(d, s, g->end, names, sizeof(names));
+		return err_set(reterr, ERR_RUN, rc, "session %s: captured %s: "
+		    "%s", d->conf.session, names, acl_without_session(
+		    d->conf.session, e.msg));
+	}
+	d->replayed = g->end;
+	d->queue.mode = ACL_QUEUE_REPLAY;
+	rc = start_chain(d, s, g->end, n, reterr);
+	d->queue.mode = ACL_QUEUE_RUN;
+	if (rc == 0)
+		rc = acl_queue_mark(&d->queue, reterr);
+	return rc < 0 ? rc : 1;
 }
 
 void
@@ -161,6 +378,6 @@ acl_free_graphs(struct device *d)
 
 	for (i = 0; i < d->nsteps && !d->s.is_lost; i++)
 		for (j = 0; j < ASCEND_GRAPH_CLASSES; j++)
-			acl_graph_free(&d->s, d->step[i].graph[j]);
+			acl_graph_free(&d->s, d->step[i].graph[j].graph);
 	d->ngraphs = d->most_graphs = 0;
 }

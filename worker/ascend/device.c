@@ -10,7 +10,8 @@
  *	attempt.c	does that in a process of its own
  *	ops.c ops_trial.c	other operators, and a trial of each
  *	product.c rows.c	products of 16-bit floats
- *	queue.c graph.c	products in flight; captured ones
+ *	queue.c		products in flight
+ *	graph.c graph_fns.c	captured tasks, and trials of them
  *	classic.c	the same by operators that are compiled for each shape
  *	memo.c		losses, for the session's next worker
  *	session.c memory.c	stream, pools, aligned host memory
@@ -254,7 +255,7 @@ ascend_upload(struct device *d, const struct weights *ws,
 
 /* --- spans --- */
 
-/* Does SwiGLU on the processor start this product, which is not captured then? */
+/* Does SwiGLU on the processor start this product? */
 static int
 is_for_swiglu(struct device *d, const struct program *p, const struct op *op)
 {
@@ -265,6 +266,21 @@ is_for_swiglu(struct device *d, const struct program *p, const struct op *op)
 		    o->in[1] == op->out))
 			return acl_swiglu_reason(d, p, o) == NULL;
 	return 0;
+}
+
+/* Few rows are captured, or why not. */
+static void
+tell_capture(const struct device *d, int32_t why, char ret[REASON_LEN])
+{
+	char text[ACL_GRAPH_TEXT];
+
+	if (d->choice.chip.graph_bytes == 0)
+		why = d->choice.graph_why;
+	if (d->s.machine.is_rc)
+		return;
+	strlcat(ret, why == ACL_GRAPH_FINE ? ", captured" :
+	    ", not captured: ", REASON_LEN);
+	strlcat(ret, acl_graph_text(why, text), REASON_LEN);
 }
 
 /* "aclnnMatmul (1 row: aclnnMm)": the ways that a matrix is multiplied. */
@@ -300,7 +316,6 @@ explain_product(struct device *d, const struct program *p,
 	const struct acl_matrix m = acl_matrix_of(d, op);
 	const struct quant_info *from = op->w->ext.type == types[m.format] ?
 	    NULL : quant_info(op->w->ext.type);
-	char text[ACL_GRAPH_TEXT];
 
 	set_way(d, &m, ret);
 	words_add(ret, REASON_LEN, "", " of %s%s%s%s", formats[m.format],
@@ -309,15 +324,9 @@ explain_product(struct device *d, const struct program *p,
 	    "");
 	if (is_for_swiglu(d, p, op))
 		strlcat(ret, ", for SwiGLU", REASON_LEN);
-	else if (d->choice.chip.graph_bytes > 0)
-		strlcat(ret, acl_matrix_has_graphs(&d->choice, &m) ?
-		    ", captured" : ", not captured: its way has no graphs",
-		    REASON_LEN);
-	else if (!d->s.machine.is_rc) {
-		strlcat(ret, ", not captured: ", REASON_LEN);
-		strlcat(ret, acl_graph_text(d->choice.graph_why, text),
-		    REASON_LEN);
-	}
+	else
+		tell_capture(d, acl_matrix_has_graphs(&d->choice, &m) ?
+		    d->choice.graph_why : ACL_GRAPH_NOT_THIS, ret);
 }
 
 static int
@@ -327,13 +336,15 @@ ascend_explain(struct device *d, const struct program *p, const struct op *op,
 	const char *why = acl_host_reason(d, p, op);
 
 	(void)reterr;
-	if (why == NULL && op->kind == OP_RMS_NORM)
+	if (why == NULL && op->kind == OP_RMS_NORM) {
 		snprintf(ret, REASON_LEN, "%s, for products",
 		    acl_fn_name(ACL_FN_NORM));
-	else if (why == NULL && op->kind == OP_SWIGLU)
+		tell_capture(d, d->choice.graph_fns_why, ret);
+	} else if (why == NULL && op->kind == OP_SWIGLU) {
 		snprintf(ret, REASON_LEN, "%s and %s, of results of products",
 		    acl_fn_name(ACL_FN_SILU), acl_fn_name(ACL_FN_MUL));
-	else if (why == NULL && op->kind == OP_QUANTIZE)
+		tell_capture(d, d->choice.graph_fns_why, ret);
+	} else if (why == NULL && op->kind == OP_QUANTIZE)
 		strlcpy(ret, "rounded to 16-bit floats", REASON_LEN);
 	else if (why == NULL)
 		explain_product(d, p, op, ret);

@@ -10,8 +10,11 @@
 #include "shm/event.h"
 #include "trial.h"
 
-/* The trial's product, and graphs of it whose memory is measured. */
-enum { TRY_N = 32, TRY_K = 64, TRY_GRAPHS = 4, TRY_BLOCKS = 5 };
+/* The trial's product, its graphs; of them, the first ones run, and the memory of others
+ * is measured, which have as many products as count as one graph: each with a copy of C,
+ * after one of A. */
+enum { TRY_N = 32, TRY_K = 64, TRY_GRAPHS = 4, TRY_RUN = 2, TRY_BLOCKS = 5,
+	TRY_PRODUCTS = (ASCEND_GRAPH_TASKS - 1) / 2 };
 
 /* A capture that other threads' calls do not disturb. */
 enum { THREAD_LOCAL = 1 };
@@ -151,14 +154,16 @@ end_memory(struct tryout *t)
 	acl_products_close(&t->p);
 }
 
+/* Start it n times. */
 static int
-start_product(struct tryout *t, struct err *reterr)
+start_product(struct tryout *t, unsigned n, struct err *reterr)
 {
 	const uint32_t rows = acl_products_fill(&t->p, 1);
 	int rc = acl_products_send(&t->p, TRY_K, rows, reterr);
 
-	return rc < 0 ? rc : acl_products_start(&t->p, &t->w, rows, 0, 1, 0,
-	    reterr);
+	for (; n > 0 && rc == 0; n--)
+		rc = acl_products_start(&t->p, &t->w, rows, 0, 1, 0, reterr);
+	return rc;
 }
 
 /* Run a product of other memory, which kept executors are bound to from then on. */
@@ -173,32 +178,18 @@ bind_others(struct tryout *t, struct err *reterr)
 }
 
 static int
-capture(struct tryout *t, void **ret, struct err *reterr)
+capture(struct tryout *t, unsigned nproducts, void **ret, struct err *reterr)
 {
 	int rc = acl_graph_begin(t->p.s, reterr), ended;
 	struct err e = { 0 };
 
 	if (rc < 0)
 		return rc;
-	rc = start_product(t, reterr);
+	rc = start_product(t, nproducts, reterr);
 	ended = acl_graph_end(t->p.s, ret, &e);
 	if (rc == 0 && ended < 0)
 		*reterr = e;
 	return rc < 0 ? rc : ended;
-}
-
-/* Free memory of the device, of either kind. */
-static uint64_t
-free_memory(const struct acl_session *s)
-{
-	size_t n, total = 0;
-
-	if (s->src.lib->aclrtGetMemInfo(ACL_HBM_MEM, &n, &total) !=
-	    ACL_SUCCESS || total == 0)
-		if (s->src.lib->aclrtGetMemInfo(ACL_DDR_MEM, &n, &total) !=
-		    ACL_SUCCESS)
-			return 0;
-	return total > 0 ? n : 0;
 }
 
 /* Compute one row with the numbers of `round`: by the graph, or NULL. */
@@ -214,7 +205,7 @@ multiply(struct tryout *t, void *graph, int round, float ret[TRY_N],
 		t->p.a[i] = float_to_half((float)((int)i * round % 11) - 5);
 	memset(t->p.c, 0xff, t->p.c_bytes);
 	rc = graph != NULL ? acl_graph_start(s, graph, reterr) :
-	    start_product(t, reterr);
+	    start_product(t, 1, reterr);
 	if (rc < 0 || (rc = acl_session_wait(s, event_now_ns() + WAIT_NS,
 	    reterr)) < 0)
 		return rc;
@@ -228,26 +219,28 @@ try_graph(struct tryout *t, struct acl_notes *notes, uint64_t *ret_bytes,
     int32_t *ret_why, struct err *reterr)
 {
 	float plain[TRY_N], replayed[TRY_N];
-	uint64_t before, after;
+	uint64_t before = 0;
 	int i, rc;
 
 	if ((rc = acl_products_prepare(&t->p, &t->w, reterr)) < 0 ||
 	    (rc = begin_memory(t, reterr)) < 0)
 		return rc;
-	before = free_memory(t->p.s);
-	for (i = 0; i < TRY_GRAPHS; i++)
-		if ((rc = capture(t, &t->graph[i], reterr)) < 0)
+	for (i = 0; i < TRY_GRAPHS; i++) {
+		if (i == TRY_RUN)
+			before = acl_session_free_memory(t->p.s);
+		if ((rc = capture(t, i < TRY_RUN ? 1 : TRY_PRODUCTS,
+		    &t->graph[i], reterr)) < 0)
 			return rc;
-	after = free_memory(t->p.s);
-	*ret_bytes = MAX(ALIGN_UP((before > after ? before - after : 0) /
-	    TRY_GRAPHS, STEP_BYTES), STEP_BYTES);
+	}
+	*ret_bytes = acl_graph_bytes(before, acl_session_free_memory(t->p.s),
+	    TRY_GRAPHS - TRY_RUN);
 	*ret_why = ACL_GRAPH_FINE;
 	for (i = 1; i < 4; i++) {
 		notes->steps++;
 		/* The graph comes first: its results are of no earlier
 		 * call. */
 		if ((rc = bind_others(t, reterr)) < 0 ||
-		    (rc = multiply(t, t->graph[i % 2], i, replayed,
+		    (rc = multiply(t, t->graph[i % TRY_RUN], i, replayed,
 		    reterr)) < 0 || (rc = multiply(t, NULL, i, plain,
 		    reterr)) < 0)
 			return rc;
@@ -257,9 +250,15 @@ try_graph(struct tryout *t, struct acl_notes *notes, uint64_t *ret_bytes,
 	return 0;
 }
 
-/* The code in a message of acl_failed(). */
-static int32_t
-code_of(const struct err *e)
+uint64_t
+acl_graph_bytes(uint64_t before, uint64_t after, uint32_t n)
+{
+	return MAX(ALIGN_UP((before > after ? before - after : 0) / MAX(n, 1),
+	    STEP_BYTES), STEP_BYTES);
+}
+
+int32_t
+acl_graph_code(const struct err *e)
 {
 	const char *s = strstr(e->msg, "failed with ");
 	int code = s != NULL ? atoi(s + strlen("failed with ")) : 0;
@@ -282,7 +281,7 @@ run_trial(struct acl_session *s, struct acl_notes *notes,
 	if (s->is_lost && rc == -ETIMEDOUT)
 		return -EAGAIN;
 	if (rc < 0)
-		c->graph_why = code_of(&e);
+		c->graph_why = acl_graph_code(&e);
 	acl_session_drain(s);
 	if (c->graph_why == ACL_GRAPH_FINE && nbytes > ASCEND_GRAPHS_BYTES)
 		c->graph_why = ACL_GRAPH_LARGE;

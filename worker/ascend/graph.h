@@ -40,4 +40,15 @@ void acl_graph_free(struct acl_session *s, void *graph);
 int acl_graph_try(struct acl_session *s, struct acl_notes *notes,
     struct acl_choice *c);
 
+/* After that: try graphs of norms, conversions and SwiGLU with their products, as far as
+ * the device computes these (fns: ASCEND_FN_...).  Set graph_fns_why, and chip.graph_bytes
+ * if they need more.  Returns as acl_graph_try(). */
+int acl_graph_try_fns(struct acl_session *s, struct acl_notes *notes,
+    uint32_t fns, struct acl_choice *c);
+
+/* For both.  Memory of one of n graphs, where so much was free before and after; the
+ * library's code in a message of acl_failed(). */
+uint64_t acl_graph_bytes(uint64_t before, uint64_t after, uint32_t n);
+int32_t acl_graph_code(const struct err *e);
+
 #endif

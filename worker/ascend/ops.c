@@ -389,6 +389,7 @@ acl_fns_start(struct acl_fns *f, const struct acl_fn_shape *shape,
 	}
 	rc = l->run[fns[shape->fn].op](c->ws_bytes > 0 ? f->workspace : NULL,
 	    c->ws_bytes, ex, f->s->stream);
+	f->s->ntasks++;
 	return rc == ACL_SUCCESS ? 0 : failed(f, c, "", rc, ret_code, reterr);
 }
 

@@ -207,15 +207,38 @@ tell_others(const struct acl_choice *c, struct device_probe *ret)
 static void
 tell_graphs(const struct acl_choice *c, struct device_probe *ret)
 {
-	char text[ACL_GRAPH_TEXT];
+	const char *others = (c->chip.fns & ASCEND_FN_SWIGLU) != 0 ?
+	    "norms and SwiGLU" : "norms";
+	char text[ACL_GRAPH_TEXT], fns[ACL_GRAPH_TEXT + 32] = "";
 
+	if (c->chip.fns != 0 && c->graph_fns_why == ACL_GRAPH_FINE)
+		snprintf(fns, sizeof(fns), ", with %s", others);
+	else if (c->chip.fns != 0)
+		snprintf(fns, sizeof(fns), ", without %s (%s)", others,
+		    acl_graph_text(c->graph_fns_why, text));
 	if (c->chip.graph_bytes > 0)
-		probe_add(ret, "captured graphs", 1, "products of few rows, "
-		    "%ju bytes of the device for each",
+		probe_add(ret, "captured graphs", 1, "products of few rows%s, "
+		    "%ju bytes of the device for each", fns,
 		    (uintmax_t)c->chip.graph_bytes);
 	else
 		probe_add(ret, "captured graphs", 0, "none, calls are made "
 		    "one by one: %s", acl_graph_text(c->graph_why, text));
+}
+
+static int
+is_right(const struct acl_choice *c, enum acl_fn fn)
+{
+	return acl_fn_outcome(c->fn[fn]) == ACL_FN_RIGHT;
+}
+
+/* ASCEND_FN_... of operators that are right. */
+static uint32_t
+usable_fns(const struct acl_choice *c)
+{
+	if (!is_right(c, ACL_FN_NORM) || !is_right(c, ACL_FN_TO_HALF))
+		return 0;
+	return is_right(c, ACL_FN_SCALE) && is_right(c, ACL_FN_SILU) &&
+	    is_right(c, ACL_FN_MUL) ? ASCEND_FN_ALL : ASCEND_FN_NORMS;
 }
 
 /* Take the ways of an earlier probe, or try all.  Not kept are trials that found
@@ -245,16 +268,12 @@ find_ways(struct acl_session *s, const struct device_verdict *known,
 	if ((rc = acl_choose(s, notes, c, groups_reason)) == 0 &&
 	    c->form[ASCEND_HALF].way != ACL_WAY_NONE)
 		rc = acl_graph_try(s, notes, c);
+	if (rc == 0 && c->form[ASCEND_HALF].way != ACL_WAY_NONE)
+		rc = acl_graph_try_fns(s, notes, usable_fns(c), c);
 	if (rc == 0 && c->form[ASCEND_HALF].way != ACL_WAY_NONE &&
 	    !notes->is_late)
 		acl_verdict_fill(c, groups_reason, key, &ret->verdict);
 	return rc;
-}
-
-static int
-is_right(const struct acl_choice *c, enum acl_fn fn)
-{
-	return acl_fn_outcome(c->fn[fn]) == ACL_FN_RIGHT;
 }
 
 #define SHAPES	"shapes of models"
@@ -355,11 +374,7 @@ choose(struct acl_session *s, const struct device_conf *dc,
 		c.chip.has_slots = plan.strategy == ACL_POOL_SLOTS;
 		rc = find_ways(s, dc->verdict, notes, &c, groups_reason, ret);
 	}
-	if (is_right(&c, ACL_FN_NORM) && is_right(&c, ACL_FN_TO_HALF))
-		c.chip.fns |= ASCEND_FN_NORMS;
-	if (c.chip.fns != 0 && is_right(&c, ACL_FN_SCALE) && is_right(&c,
-	    ACL_FN_SILU) && is_right(&c, ACL_FN_MUL))
-		c.chip.fns |= ASCEND_FN_SWIGLU;
+	c.chip.fns |= usable_fns(&c);
 	tell_products(&c, groups_reason, ret);
 	if (f->way != ACL_WAY_NONE)
 		tell_others(&c, ret);

@@ -690,6 +690,7 @@ start_call(struct acl_products *p, const struct acl_matrix *w, uint32_t rows,
 		return rc;
 	rc = p->s->src.lib->run[ways[c->way].op](c->ws_bytes > 0 ?
 	    p->workspace : NULL, c->ws_bytes, ex, p->s->stream);
+	p->s->ntasks++;
 	return rc == ACL_SUCCESS ? 0 : failed(p, c, "", rc, reterr);
 }
 

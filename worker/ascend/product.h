@@ -69,7 +69,8 @@ struct acl_choice {
 	struct ascend_chip chip;
 	char reason[ACL_REASON];	/* why not an earlier way, or none */
 	uint32_t fn[ACL_FNS];		/* outcomes of other operators (ops.h) */
-	int32_t graph_why;		/* why there are no graphs (graph.h) */
+	int32_t graph_why;		/* why there are no graphs (graph.h), */
+	int32_t graph_fns_why;		/* or only such of products */
 	struct acl_unfit unfit;		/* shapes of the model */
 	uint16_t nshapes;
 	uint16_t pad2;

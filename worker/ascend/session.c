@@ -209,6 +209,19 @@ acl_session_restart(struct acl_session *s, struct err *reterr)
 	return acl_session_stream(s, reterr);
 }
 
+uint64_t
+acl_session_free_memory(const struct acl_session *s)
+{
+	size_t n, total = 0;
+
+	if (s->src.lib->aclrtGetMemInfo(ACL_HBM_MEM, &n, &total) !=
+	    ACL_SUCCESS || total == 0)
+		if (s->src.lib->aclrtGetMemInfo(ACL_DDR_MEM, &n, &total) !=
+		    ACL_SUCCESS)
+			return 0;
+	return total > 0 ? n : 0;
+}
+
 int
 acl_session_copy(struct acl_session *s, void *dst, const void *src,
     uint64_t n, int kind, struct err *reterr)
@@ -218,6 +231,7 @@ acl_session_copy(struct acl_session *s, void *dst, const void *src,
 
 	acl_memo_next_call();
 	rc = l->aclrtMemcpyAsync(dst, n, src, n, kind, s->stream);
+	s->ntasks++;
 	return rc == ACL_SUCCESS ? 0 : acl_failed(l, s->src.session,
 	    "aclrtMemcpyAsync", rc, reterr);
 }

@@ -19,6 +19,7 @@ struct acl_session {
 	void *stream;			/* NULL = none */
 	void *event[ACL_EVENTS];	/* [nevents] */
 	unsigned nevents;		/* ACL_EVENTS or 0 */
+	uint64_t ntasks;		/* started, or captured */
 	int is_set;			/* the thread has the device */
 	int is_lost;			/* a task failed, or hangs: the stream
 					 * takes no more */
@@ -57,6 +58,9 @@ int acl_session_renew(struct acl_session *s, struct err *reterr);
  * any other error, the stream is lost. */
 int acl_session_wait(struct acl_session *s, uint64_t deadline_ns,
     struct err *reterr);
+
+/* Free memory of the device, of either kind; 0 = unknown. */
+uint64_t acl_session_free_memory(const struct acl_session *s);
 
 /* Start a copy of n bytes.  kind: ACL_MEMCPY_... */
 int acl_session_copy(struct acl_session *s, void *dst, const void *src,

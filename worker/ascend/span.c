@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,9 +16,10 @@
 #include "config/words.h"
 #include "shm/event.h"
 #include "ascend.h"
-#include "graph.h"
 #include "rows.h"
 #include "span.h"
+
+enum { NAME_LEN = 96 };			/* of a norm, in a message */
 
 /* --- prepare --- */
 
@@ -373,8 +375,8 @@ acl_rows_of_product(const struct device *d, const struct acl_step *s,
 	    ASCEND_ROWS));
 }
 
-static const char *
-name_of_step(const struct device *d, const struct acl_step *s)
+const char *
+acl_name_of_step(const struct device *d, const struct acl_step *s)
 {
 	return d->p->op[s->at].w->ext.name;
 }
@@ -395,7 +397,7 @@ start_product(struct device *d, const struct acl_step *s, struct err *reterr)
 		if (rc < 0)
 			return err_set(reterr, ERR_RUN, rc, "session %s: "
 			    "product with %s: %s", d->conf.session,
-			    name_of_step(d, s), acl_without_session(
+			    acl_name_of_step(d, s), acl_without_session(
 			    d->conf.session, e.msg));
 		if (rc == 0)
 			return 0;
@@ -422,6 +424,16 @@ start_products(struct device *d, struct err *reterr)
 	return rc < 0 ? rc : acl_queue_mark(&d->queue, reterr);
 }
 
+/* Before the names of what is waited for: a norm whose rows it has, which may have
+ * failed, too. */
+static void
+name_norm(const struct device *d, char *ret, size_t len)
+{
+	ret[0] = '\0';
+	if (d->norm != NULL)
+		snprintf(ret, len, "norm %s, ", acl_name_of_step(d, d->norm));
+}
+
 /* The products that may have failed: the one that is waited for, and those after
  * it. */
 static void
@@ -434,7 +446,7 @@ name_products(const struct device *d, char *ret, size_t len)
 	ret[0] = '\0';
 	for (i = 0; (f = acl_queue_at(&d->queue, i)) != NULL; last = f->id, i++)
 		if (f->id != last)
-			words_add(ret, len, ", ", "%s", name_of_step(d,
+			words_add(ret, len, ", ", "%s", acl_name_of_step(d,
 			    &d->step[f->id]));
 }
 
@@ -442,16 +454,19 @@ static int
 wait_product(struct device *d, uint64_t deadline_ns, struct err *reterr)
 {
 	const uint64_t most_ns = UINT64_C(3000000000) * ACL_OPERATOR_S;
-	char names[256];
+	char norm[NAME_LEN], names[256];
 	struct err e;
 	int rc = acl_queue_wait(&d->queue, MIN(deadline_ns, event_now_ns() +
 	    most_ns), &e);
 
-	if (rc == 0)
+	if (rc == 0) {
+		d->norm = NULL;
 		return 0;
+	}
+	name_norm(d, norm, sizeof(norm));
 	name_products(d, names, sizeof(names));
 	return err_set(reterr, ERR_RUN, rc == -ETIMEDOUT ? -EIO : rc,
-	    "session %s: product with %s: %s", d->conf.session, names,
+	    "session %s: %sproduct with %s: %s", d->conf.session, norm, names,
 	    acl_without_session(d->conf.session, e.msg));
 }
 
@@ -496,14 +511,19 @@ run_norm(struct device *d, const struct acl_step *s, const struct batch *b,
 
 	d->rows = acl_products_fill(&d->products, n);
 	d->conf.par->run(d->conf.par, put_floats, &x);
+	d->calls++;
+	d->norm = s;
+	if ((rc = acl_replay(d, s, n, reterr)) != 0)
+		return MIN(rc, 0);
 	rc = acl_norm_start(d, s->norm, d->rows, &e);
 	if (rc == 0 && s->is_back && (rc = acl_norm_back(d, s->norm, n,
 	    &e)) == 0 && (rc = acl_session_wait(&d->s, MIN(deadline_ns,
-	    event_now_ns() + most_ns), &e)) == 0)
+	    event_now_ns() + most_ns), &e)) == 0) {
 		d->conf.par->run(d->conf.par, get_floats, &x);
-	d->calls++;
+		d->norm = NULL;
+	}
 	return rc == 0 ? 0 : err_set(reterr, ERR_RUN, rc == -ETIMEDOUT ? -EIO :
-	    rc, "session %s: norm %s: %s", d->conf.session, name_of_step(d, s),
+	    rc, "session %s: norm %s: %s", d->conf.session, acl_name_of_step(d, s),
 	    acl_without_session(d->conf.session, e.msg));
 }
 
@@ -523,6 +543,36 @@ get_results(void *arg, unsigned thread)
 		    from + r * cols, cols * sizeof(*from));
 }
 
+static int
+fail_gate(const struct device *d, const struct acl_step *s, int rc,
+    const struct err *e, struct err *reterr)
+{
+	char norm[NAME_LEN];
+
+	name_norm(d, norm, sizeof(norm));
+	return err_set(reterr, ERR_RUN, rc == -ETIMEDOUT ? -EIO : rc,
+	    "session %s: %sSwiGLU with %s and %s: %s", d->conf.session, norm,
+	    acl_name_of_step(d, s - 2), acl_name_of_step(d, s - 1),
+	    acl_without_session(d->conf.session, e->msg));
+}
+
+/* Start rows [r0, r0 + m) of n, unless a graph has done so. */
+static int
+start_gate(struct device *d, const struct acl_step *s, uint32_t n, uint32_t r0,
+    uint32_t m, struct err *reterr)
+{
+	struct err e = { 0 };
+	int rc;
+
+	if (s < d->step + d->replayed)
+		return 0;
+	/* A graph has one block. */
+	if (r0 == 0 && (rc = acl_replay(d, s, n, reterr)) != 0)
+		return MIN(rc, 0);
+	rc = acl_gate_start(d, s->gate, r0, m, &e);
+	return rc == 0 ? 0 : fail_gate(d, s, rc, &e, reterr);
+}
+
 /* With its products, a block of rows after the other.  Earlier products have been
  * read. */
 static int
@@ -536,14 +586,12 @@ run_gate(struct device *d, const struct acl_step *s, const struct batch *b,
 
 	for (; x.r0 < n; x.r0 += x.nrows) {
 		x.nrows = acl_gate_rows(d, s->gate, n - x.r0);
-		if ((rc = acl_gate_start(d, s->gate, x.r0, x.nrows, &e)) < 0 ||
-		    (rc = acl_session_wait(&d->s, MIN(deadline_ns,
+		if ((rc = start_gate(d, s, n, x.r0, x.nrows, reterr)) < 0)
+			return rc;
+		if ((rc = acl_session_wait(&d->s, MIN(deadline_ns,
 		    event_now_ns() + most_ns), &e)) < 0)
-			return err_set(reterr, ERR_RUN, rc == -ETIMEDOUT ?
-			    -EIO : rc, "session %s: SwiGLU with %s and %s: %s",
-			    d->conf.session, name_of_step(d, s - 2),
-			    name_of_step(d, s - 1), acl_without_session(
-			    d->conf.session, e.msg));
+			return fail_gate(d, s, rc, &e, reterr);
+		d->norm = NULL;
 		d->conf.par->run(d->conf.par, get_results, &x);
 		d->calls += 3;
 	}
@@ -559,37 +607,18 @@ has_norm(const struct acl_step *s)
 }
 
 int
+acl_send_rows(struct device *d, const struct acl_step *s, struct err *reterr)
+{
+	return has_norm(s) ? acl_norm_to_a(d, s->norm, d->rows, reterr) :
+	    acl_products_send(&d->products, s->w->m.k, d->rows, reterr);
+}
+
+int
 acl_start_rows(struct device *d, const struct acl_step *s, struct err *reterr)
 {
-	int rc = has_norm(s) ? acl_norm_to_a(d, s->norm, d->rows, reterr) :
-	    acl_products_send(&d->products, s->w->m.k, d->rows, reterr);
-
-	if (rc < 0)
-		return rc;
 	d->next = (uint32_t)(s - d->step) + 1;
 	d->next_row = 0;
 	return start_products(d, reterr);
-}
-
-/* The same as acl_start_rows(), by a graph. */
-static int
-replay_rows(struct device *d, const struct acl_step *s, void *graph,
-    struct err *reterr)
-{
-	struct err e;
-	int rc = acl_graph_start(&d->s, graph, &e);
-
-	if (rc < 0)
-		return err_set(reterr, ERR_RUN, rc, "session %s: captured "
-		    "product with %s: %s", d->conf.session,
-		    d->p->env.ws->w[s->w->i].ext.name, acl_without_session(
-		    d->conf.session, e.msg));
-	d->next = (uint32_t)(s - d->step) + 1;
-	d->next_row = 0;
-	d->queue.mode = ACL_QUEUE_REPLAY;
-	rc = start_products(d, reterr);
-	d->queue.mode = ACL_QUEUE_RUN;
-	return rc < 0 ? rc : acl_queue_mark(&d->queue, reterr);
 }
 
 static int
@@ -597,8 +626,8 @@ fill_rows(struct device *d, const struct acl_step *s, const struct batch *b,
     uint32_t n, struct err *reterr)
 {
 	struct share x = { .d = d, .step = s, .b = b, .nrows = n };
-	void *graph = acl_graph_of(d, s, n);
 	uint32_t r;
+	int rc;
 
 	d->rows = acl_products_fill(&d->products, n);
 	if (has_norm(s))
@@ -606,8 +635,12 @@ fill_rows(struct device *d, const struct acl_step *s, const struct batch *b,
 			d->scale[r] = s->norm->scale;
 	else
 		d->conf.par->run(d->conf.par, put_rows, &x);
-	return graph != NULL ? replay_rows(d, s, graph, reterr) :
-	    acl_start_rows(d, s, reterr);
+	if (s < d->step + d->replayed)
+		return 0;
+	if ((rc = acl_replay(d, s, n, reterr)) != 0)
+		return MIN(rc, 0);
+	rc = acl_send_rows(d, s, reterr);
+	return rc < 0 ? rc : acl_start_rows(d, s, reterr);
 }
 
 static int
@@ -644,7 +677,8 @@ acl_run_span(struct device *d, uint64_t deadline_ns, struct err *reterr)
 
 	acl_queue_init(&d->queue, &d->products);
 	d->next = s->first;
-	d->next_row = 0;
+	d->next_row = d->replayed = 0;
+	d->norm = NULL;
 	for (i = 0; i < s->n && rc == 0; i++)
 		rc = run_step(d, &d->step[s->first + i], deadline_ns, reterr);
 	return rc;

@@ -8,21 +8,33 @@
 
 /* --- span.c --- */
 
+/* The tensor of a step with weights, for messages. */
+const char *acl_name_of_step(const struct device *d, const struct acl_step *s);
+
 /* Rows of the product of step s that begins with row r0 of n. */
 uint32_t acl_rows_of_product(const struct device *d, const struct acl_step *s,
     uint32_t r0, uint32_t n);
 
-/* Send A, or take it from a norm, and start products with its rows. */
+/* Send A, or take it from a norm. */
+int acl_send_rows(struct device *d, const struct acl_step *s,
+    struct err *reterr);
+
+/* Start products with the rows of s, which are in A. */
 int acl_start_rows(struct device *d, const struct acl_step *s,
     struct err *reterr);
 
 /* --- capture.c --- */
 
-/* Capture the products of the span that was made last. */
+/* Are norms and SwiGLU captured, too? */
+int acl_captures_fns(const struct device *d);
+
+/* Capture what can be of the span that was made last. */
 int acl_capture_span(struct device *d, struct err *reterr);
 
-/* The graph of step s for n rows, or NULL. */
-void *acl_graph_of(const struct device *d, const struct acl_step *s,
-    uint32_t n);
+/* Start the graph that begins with step s, for n rows, which the host has put where the
+ * step needs them.  1: all steps before d->replayed have been started; 0: there is
+ * none; or an error. */
+int acl_replay(struct device *d, const struct acl_step *s, uint32_t n,
+    struct err *reterr);
 
 #endif

@@ -18,6 +18,7 @@ enum acl_note {
 	ACL_NOTE_FN = ACL_NOTE_NZ + ((int)ACL_NZ_KINDS - 1) * (int)ACL_NWAYS,
 					/* + enum acl_fn */
 	ACL_NOTE_GRAPHS = ACL_NOTE_FN + ACL_FNS,
+	ACL_NOTE_GRAPH_FNS,
 	ACL_NOTE_ENGINE,		/* that compiles operators by name */
 	ACL_NOTE_SHAPE,			/* + index: of a model (shape_trial.h) */
 	ACL_NOTE_OTHERS = ACL_NOTE_SHAPE + ACL_MOST_SHAPES,

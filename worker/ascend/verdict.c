@@ -186,8 +186,9 @@ acl_choice_is_sound(const struct acl_choice *c)
 	    c->chip.workspace_bytes > MOST_WORKSPACE ||
 	    c->chip.workspace_percent > ASCEND_MOST_PERCENT ||
 	    c->chip.graph_bytes > ASCEND_GRAPHS_BYTES ||
-	    c->graph_why < ACL_GRAPH_WHYS || !acl_unfit_is_sound(&c->unfit) ||
-	    !shapes_are_sound(c))
+	    c->graph_why < ACL_GRAPH_WHYS ||
+	    c->graph_fns_why < ACL_GRAPH_WHYS ||
+	    !acl_unfit_is_sound(&c->unfit) || !shapes_are_sound(c))
 		return 0;
 	for (f = 0; f < ASCEND_FORMATS; f++)
 		if (!form_is_sound(&c->form[f], (enum ascend_format)f) ||
