@@ -158,6 +158,9 @@ const char *acl_without_session(const char *session, const char *msg);
 unsigned acl_number(const struct device_conf *dc);
 int acl_probe(const struct device_conf *dc, struct device_probe *ret,
     struct err *reterr);
+/* List the operators that are no products: those that are right, then the others with
+ * their outcomes; in a second check what has no room in the first one. */
+void acl_tell_operators(const struct acl_choice *c, struct device_probe *ret);
 
 /* --- weights.c --- */
 

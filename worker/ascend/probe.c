@@ -170,10 +170,8 @@ tell_products(const struct acl_choice *c, const char *groups_reason,
 		    groups_reason);
 }
 
-/* List the operators that are no products: those that are right, then the others with
- * their outcomes, in a second check where one has no room for all. */
-static void
-tell_others(const struct acl_choice *c, struct device_probe *ret)
+void
+acl_tell_operators(const struct acl_choice *c, struct device_probe *ret)
 {
 	enum { MOST = sizeof(ret->check[0].text) };
 	char text[MOST] = "right:", other[64], buf[ACL_FN_WORDS];
@@ -377,7 +375,7 @@ choose(struct acl_session *s, const struct device_conf *dc,
 	c.chip.fns |= usable_fns(&c);
 	tell_products(&c, groups_reason, ret);
 	if (f->way != ACL_WAY_NONE)
-		tell_others(&c, ret);
+		acl_tell_operators(&c, ret);
 	if (f->way != ACL_WAY_NONE && !s->machine.is_rc)
 		tell_graphs(&c, ret);
 	if (rc == 0 && f->way != ACL_WAY_NONE)
