@@ -956,6 +956,76 @@ row("ascend: any reason against graphs of norms is taken",
     "worker/ascend/verdict.c",
     "	    c->graph_fns_why < ACL_GRAPH_WHYS ||\n", "",
     "unit/ascend_verdict")
+row("ascend: any list of unfit shapes is taken", "worker/ascend/verdict.c",
+    "	    !acl_unfit_is_sound(&c->unfit) || ", "	    ", "unit/ascend_verdict")
+row("ascend: unfit shapes come from the cache", "worker/ascend/verdict.c",
+    "	memset(&c->unfit, 0, sizeof(c->unfit));", "	;",
+    "unit/ascend_verdict")
+row("ascend: any list of tried shapes is taken", "worker/ascend/verdict.c",
+    "	    !acl_shapes_are_sound(&t.shapes) || got", "	    got",
+    "unit/ascend_verdict")
+row("ascend: unsound shapes are used", "worker/ascend/verdict.c",
+    "v->key[0] == '\\0' || !acl_shapes_are_sound(ret))",
+    "v->key[0] == '\\0')", "unit/ascend_verdict")
+row("ascend: a list of shapes that was used drops first",
+    "worker/ascend/shapes.c",
+    "	s->shape[s->n++] = *shape;\n	return 1;",
+    "	s->n++;\n	return 1;", "unit/ascend_shapes")
+row("ascend: a shape twice in a list", "worker/ascend/shapes.c",
+    "		    find(s, i, s[i].kind, s[i].n, s[i].k) != NULL)",
+    "		    s[i].n == 0)", "unit/ascend_shapes")
+row("ascend: too many unfit shapes are forgotten", "worker/ascend/shapes.c",
+    "		u->kinds |= (uint8_t)(1u << shape->kind);", "		;",
+    "unit/ascend_shapes")
+row("ascend: values of the model's products are not checked",
+    "worker/ascend/shape_trial.c",
+    "		if (rc == 0 && i == 0 && !are_values_right(t)) {",
+    "		if (rc > 0 && i == 0 && !are_values_right(t)) {",
+    "unit/ascend_shapes")
+row("ascend: rows of the model's products are tried in one class",
+    "worker/ascend/shape_trial.c",
+    "i < f->nclasses && f->rows[i] <= t->top && rc == 1",
+    "i < f->nclasses && f->rows[i] == t->top && rc == 1",
+    "unit/ascend_shapes")
+row("ascend: a shape that failed leaves a lost stream",
+    "worker/ascend/shape_trial.c",
+    "	return acl_session_renew(t->p.s, &unused) < 0 ? -EAGAIN : 0;",
+    "	(void)unused;\n	return 0;", "unit/ascend_shapes")
+row("ascend: a shape that ended a process is tried again",
+    "worker/ascend/shape_trial.c",
+    "	if (notes->outcome[note] != ACL_FINE) {",
+    "	if (notes->outcome[note] > ACL_HANGS) {", "unit/ascend_shapes")
+row("ascend: shapes are tried though it is late",
+    "worker/ascend/shape_trial.c",
+    "	} else if (!notes->is_late && event_now_ns() <= end_ns) {",
+    "	} else if (event_now_ns() <= end_ns) {", "unit/ascend_shapes")
+row("ascend: known shapes are tried again", "worker/ascend/shape_trial.c",
+    "		if (shape->kind == NO_SHAPE || acl_shapes_find(known,\n"
+    "		    shape->kind, shape->n, shape->k) != NULL)",
+    "		if (shape->kind == NO_SHAPE)", "unit/ascend_shapes")
+row("ascend: an unfit product runs", "worker/ascend/weights.c",
+    "	if (!acl_unfit_allows(&d->choice.unfit, m->format, m->n, m->k, why,",
+    "	if (m->n == 0 && !acl_unfit_allows(&d->choice.unfit, m->format, m->n,\n"
+    "	    m->k, why,", "e2e/ascend_shapes.sh")
+row("ascend: an unfit norm runs", "worker/ascend/norms.c",
+    "	if (!acl_unfit_allows(&d->choice.unfit, ACL_SHAPE_NORM, cols, 0,",
+    "	if (cols == 0 && !acl_unfit_allows(&d->choice.unfit, ACL_SHAPE_NORM,\n"
+    "	    cols, 0,", "e2e/ascend_shapes.sh")
+row("ascend: an unfit SwiGLU runs", "worker/ascend/swiglu.c",
+    "	if (!acl_unfit_allows(&d->choice.unfit, ACL_SHAPE_GATE, cols, 0,",
+    "	if (cols == 0 && !acl_unfit_allows(&d->choice.unfit, ACL_SHAPE_GATE,\n"
+    "	    cols, 0,", "e2e/ascend_shapes.sh")
+row("ascend: new shapes are not kept", "worker/ascend/probe.c",
+    "	acl_verdict_put_shapes(&ret->verdict, &known, c);", "	;",
+    "e2e/device_cache.sh")
+row("ascend: a process that a shape ended takes its ways along",
+    "worker/ascend/probe.c",
+    "	if (earlier.key[0] != '\\0')\n		dc.verdict = &earlier;\n", "",
+    "e2e/ascend_shapes.sh")
+row("orders: any shapes of a probe", "worker/orders/questions.c",
+    "	    (wp.has_shapes && !are_shapes_sound(&wp.shapes)))",
+    "	    (wp.has_shapes > 1 && !are_shapes_sound(&wp.shapes)))",
+    "unit/orders")
 row("ascend: operators that are used come from the cache",
     "worker/ascend/verdict.c", "	c->chip.fns = 0;", "	;",
     "unit/ascend_verdict")

@@ -60,6 +60,7 @@ take_own(void)
 
 	begin();
 	want.chip.fns = ASCEND_FN_ALL;
+	want.unfit = (struct acl_unfit){ .n = 1, .shape = { { .n = 1 } } };
 	ck_assert_int_eq(take(&want, &got), 1);
 	ck_assert_mem_eq(got.form, want.form, sizeof(got.form));
 	ck_assert_mem_eq(got.fn, want.fn, sizeof(got.fn));
@@ -70,6 +71,7 @@ take_own(void)
 	ck_assert_str_eq(groups_reason, "another");
 	/* The rest is this probe's. */
 	ck_assert_uint_eq(got.chip.fns, 0);
+	ck_assert_uint_eq(got.unfit.n, 0);
 	ck_assert_uint_eq(got.strategy, ACL_POOL_SLOTS);
 	ck_assert_uint_eq(got.chip.has_slots, 1);
 	ck_assert_uint_eq(got.chip.granule_bytes, 7);
@@ -79,6 +81,45 @@ take_own(void)
 START_TEST(the_ways_are_taken_and_nothing_else)
 {
 	as_run_bare("", AS_OLD, take_own);
+}
+END_TEST
+
+static void
+take_shapes(void)
+{
+	const struct acl_choice c = some_choice();
+	struct acl_choice choice = { 0 };
+	struct acl_shapes want = { .n = 2, .shape = {
+	    { ASCEND_INT8, 4096, 14336, acl_fn_pack(ACL_FN_COMPANY, 0) },
+	    { ACL_SHAPE_NORM, 4096, 0, acl_fn_pack(ACL_FN_RIGHT, 0) } } }, got;
+	struct device_verdict v;
+
+	begin();
+	acl_verdict_fill(&c, "", key, &v);
+	acl_verdict_shapes(&v, &got);
+	ck_assert_uint_eq(got.n, 0);
+	acl_verdict_put_shapes(&v, &want, &c);
+	acl_verdict_shapes(&v, &got);
+	ck_assert_mem_eq(&got, &want, sizeof(got));
+	ck_assert_int_eq(acl_verdict_take(&v, key, &s, &choice, groups_reason,
+	    why, sizeof(why)), 1);
+	v.key[0] = '\0';			/* nothing is kept */
+	acl_verdict_shapes(&v, &got);
+	ck_assert_uint_eq(got.n, 0);
+	strlcpy(v.key, key, sizeof(v.key));
+	want.n = ACL_MOST_SHAPES + 1;
+	acl_verdict_put_shapes(&v, &want, &c);
+	acl_verdict_shapes(&v, &got);
+	ck_assert_uint_eq(got.n, 0);
+	ck_assert_int_eq(acl_verdict_take(&v, key, &s, &choice, groups_reason,
+	    why, sizeof(why)), 0);
+	ck_assert_str_eq(why, "it is out of bounds");
+	acl_session_close(&s);
+}
+
+START_TEST(shapes_of_models_are_kept_beside_the_ways)
+{
+	as_run_bare("", AS_OLD, take_shapes);
 }
 END_TEST
 
@@ -135,6 +176,8 @@ refuse_unsound(void)
 	REFUSED(c.graph_why = ACL_GRAPH_WHYS - 1);
 	REFUSED(c.graph_why = INT32_MIN);
 	REFUSED(c.graph_fns_why = ACL_GRAPH_WHYS - 1);
+	REFUSED(c.unfit.n = ACL_MOST_UNFIT + 1);
+	REFUSED(c.unfit.kinds = UINT8_MAX);
 	REFUSED(c.chip.workspace_bytes = UINT64_MAX);
 	REFUSED(c.chip.workspace_percent = ASCEND_MOST_PERCENT + 1);
 	acl_session_close(&s);
@@ -305,6 +348,7 @@ main(void)
 {
 	const TTest *const tests[] = {
 		the_ways_are_taken_and_nothing_else,
+		shapes_of_models_are_kept_beside_the_ways,
 		an_operator_that_is_gone_is_not_taken,
 		a_verdict_out_of_bounds_is_refused,
 		noise_stays_in_bounds,

@@ -6,11 +6,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "kernels/cpu.h"
+#include "kernels/types/quant.h"
 #include "layers/extent.h"
 #include "shm/layout.h"
 #include "worker/orders/team.h"
@@ -364,6 +366,77 @@ START_TEST(a_confinement_out_of_order_is_refused)
 }
 END_TEST
 
+/* --- WIRE_PROBE --- */
+
+static int probes, has_verdict, nshapes;
+
+static int
+note_probe(const struct device_conf *dc, struct device_probe *ret,
+    struct err *reterr)
+{
+	(void)ret;
+	probes++;
+	has_verdict = dc->verdict != NULL;
+	nshapes = dc->shapes == NULL ? -1 : (int)dc->shapes->nmatrices;
+	return err_set(reterr, ERR_RUN, -EIO, "noted");
+}
+
+static int
+send_probe(const struct wire_probe *wp)
+{
+	receive(wp, sizeof(*wp), NULL, 0, 0);
+	return order_probe(&w, &err);
+}
+
+START_TEST(shapes_that_no_model_has_are_refused)
+{
+	const struct device_ops noting = { .probe = note_probe };
+	struct wire_probe sound = { .has_verdict = 1, .has_shapes = 1 }, wp;
+	const struct wire_probe none = { 0 };
+
+	sound.shapes = (struct device_shapes){ .nmatrices = DEVICE_MATRICES,
+	    .nnorms = 1, .ngates = 1, .eps = 1e-5f, .norm = { 256 },
+	    .gate = { 1 } };
+	for (unsigned i = 0; i < DEVICE_MATRICES; i++)
+		sound.shapes.matrix[i] = (struct device_matrix){ 1, INT32_MAX,
+		    QUANT_Q8_0 };
+	start();
+	w.is_confined = 0;
+	w.sc.dev = &noting;
+	ck_assert_int_eq(send_probe(&sound), -EIO);
+	ck_assert(has_verdict);
+	ck_assert_int_eq(nshapes, DEVICE_MATRICES);
+	ck_assert_int_eq(send_probe(&none), -EIO);
+	ck_assert(!has_verdict);
+	ck_assert_int_eq(nshapes, -1);
+#define REFUSED(change)	do {						\
+	wp = sound;							\
+	change;								\
+	ck_assert_msg(is_refused(send_probe(&wp)), #change);		\
+} while (0)
+	REFUSED(wp.has_verdict = 2);
+	REFUSED(wp.has_shapes = 2);
+	REFUSED(wp.shapes.nmatrices = DEVICE_MATRICES + 1);
+	REFUSED(wp.shapes.nmatrices = UINT32_MAX);
+	REFUSED(wp.shapes.nnorms = DEVICE_NORMS + 1);
+	REFUSED(wp.shapes.ngates = DEVICE_GATES + 1);
+	REFUSED(wp.shapes.matrix[31].n = 0);
+	REFUSED(wp.shapes.matrix[31].k = 0);
+	REFUSED(wp.shapes.matrix[31].k = UINT32_C(1) << 31);
+	REFUSED(wp.shapes.matrix[31].type = QUANT_NTYPES);
+	REFUSED(wp.shapes.norm[0] = 0);
+	REFUSED(wp.shapes.gate[0] = UINT32_MAX);
+	REFUSED(wp.shapes.eps = -1);
+	REFUSED(wp.shapes.eps = NAN);
+	ck_assert_int_eq(probes, 2);
+	receive(&sound, sizeof(sound) - 1, NULL, 0, 0);
+	ck_assert(is_refused(order_probe(&w, &err)));
+	receive(&sound, sizeof(sound), NULL, 0, 1);
+	ck_assert(is_refused(order_probe(&w, &err)));
+	chan_msg_done(&w.msg);
+}
+END_TEST
+
 START_TEST(rings_that_are_too_small_for_the_stage_are_refused)
 {
 	const uint32_t rows = sound_model.batch_rows;
@@ -401,6 +474,7 @@ main(void)
 		no_more_extents_than_announced, no_more_files_than_announced,
 		a_load_without_an_open_device_is_refused,
 		a_confinement_out_of_order_is_refused,
+		shapes_that_no_model_has_are_refused,
 		rings_that_are_too_small_for_the_stage_are_refused
 	};
 

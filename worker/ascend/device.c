@@ -9,6 +9,7 @@
  *	trial.c		finds a way of multiplying, with known answers
  *	attempt.c	does that in a process of its own
  *	ops.c ops_trial.c	other operators, and a trial of each
+ *	shape_trial.c shapes.c	both at the model's own shapes
  *	product.c rows.c	products of 16-bit floats
  *	queue.c		products in flight
  *	graph.c graph_fns.c	captured tasks, and trials of them
@@ -345,7 +346,9 @@ ascend_explain(struct device *d, const struct program *p, const struct op *op,
 		    acl_fn_name(ACL_FN_SILU), acl_fn_name(ACL_FN_MUL));
 		tell_capture(d, d->choice.graph_fns_why, ret);
 	} else if (why == NULL && op->kind == OP_QUANTIZE)
-		strlcpy(ret, "rounded to 16-bit floats", REASON_LEN);
+		snprintf(ret, REASON_LEN, "rounded to 16-bit floats, for "
+		    "products; %u shapes of the model were tried",
+		    d->choice.unfit.tried);
 	else if (why == NULL)
 		explain_product(d, p, op, ret);
 	else

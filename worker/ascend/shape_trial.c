@@ -396,20 +396,28 @@ is_same(struct trial *t, uint32_t first, uint32_t m, struct err *reterr)
 	return 1;
 }
 
-/* The same for all rows in each class, at other places than in t->all, and with rows
- * missing.  1, 0, or an error. */
+/* Single rows are slow: every second to eighth one, as results are many. */
+static uint32_t
+single_step(const struct trial *t)
+{
+	return form_of(t)->c_type == ACL_FLOAT ? 8 :
+	    MIN(MAX(t->w.n / 128, 2u), 8u);
+}
+
+/* The same for all rows in each class of several, and for some alone, at other places
+ * than in t->all, and with rows missing.  1, 0, or an error. */
 static int
 are_rows_same(struct trial *t, struct err *reterr)
 {
 	const struct acl_form *f = form_of(t);
-	uint32_t m, r, less = 1;
+	uint32_t m, r, step, less = 1;
 	unsigned i;
 	int rc = 1;
 
 	for (i = 0; i < f->nclasses && f->rows[i] <= t->top && rc == 1; i++) {
 		m = f->rows[i];
-		/* Single rows are slow, and half of them enough. */
-		for (r = 0; r < ASCEND_ROWS && rc == 1; r += MAX(m, 2u))
+		step = MAX(m, single_step(t));
+		for (r = 0; r < ASCEND_ROWS && rc == 1; r += step)
 			rc = is_same(t, r + 5, m, reterr);
 		if (rc == 1 && (rc = is_same(t, 21, less, reterr)) == 1)
 			rc = is_same(t, 63, (m + less) / 2, reterr);
@@ -591,7 +599,8 @@ try_matrix(struct trial *t, const struct acl_matrix *m, uint32_t *ret)
 	int rc;
 
 	if ((rc = prepare(t, m, &e)) < 0)
-		o = rc == -ENOTSUP ? ACL_FN_REFUSED : ACL_FN_UNTRIED;
+		o = rc == -ENOTSUP && event_now_ns() <= t->p.compile_by_ns ?
+		    ACL_FN_REFUSED : ACL_FN_UNTRIED;
 	else if ((rc = begin_memory(t, &e)) < 0 || (rc = put_weights(t,
 	    &e)) < 0)
 		o = t->p.s->is_lost ? ACL_FN_LATE : ACL_FN_UNTRIED;
@@ -821,7 +830,7 @@ acl_try_model(struct acl_session *s, struct acl_notes *notes,
 	const uint64_t end_ns = event_now_ns() + MODEL_NS;
 	struct acl_candidates ways = { 0 };
 	struct trial t = { .notes = notes, .p = { .s = s, .choice = c,
-	    .steps = &notes->steps } };
+	    .steps = &notes->steps, .compile_by_ns = end_ns } };
 	struct acl_shape *shape;
 	uint32_t i;
 	int rc = 0;

@@ -103,6 +103,12 @@ name(uint32_t kind, uint32_t n, uint32_t k, char *ret, size_t len)
 		snprintf(ret, len, "products of %u x %u", n, k);
 }
 
+static const char *
+are(const struct acl_shape *shape)
+{
+	return shape->kind == ACL_SHAPE_GATE ? "is" : "are";
+}
+
 void
 acl_shape_text(const struct acl_shape *shape, char *ret, size_t len)
 {
@@ -114,18 +120,18 @@ acl_shape_text(const struct acl_shape *shape, char *ret, size_t len)
 	if (o == ACL_FN_COMPANY)
 		snprintf(ret, len, "a row depends on others in %s", text);
 	else if (o == ACL_FN_WRONG)
-		snprintf(ret, len, "%s are wrong", text);
+		snprintf(ret, len, "%s %s wrong", text, are(shape));
 	else if (o == ACL_FN_LATE)
-		snprintf(ret, len, "%s fail on the processor with %u", text,
-		    code);
+		snprintf(ret, len, "%s fail%s on the processor with %u", text,
+		    shape->kind == ACL_SHAPE_GATE ? "s" : "", code);
 	else if (o == ACL_FN_ENDS || o == ACL_FN_HANGS)
 		snprintf(ret, len, "the trial of %s %s", text, o ==
 		    ACL_FN_ENDS ? "ends its process" : "never returns");
 	else if (o == ACL_FN_RIGHT)
-		snprintf(ret, len, "%s are right", text);
+		snprintf(ret, len, "%s %s right", text, are(shape));
 	else
-		snprintf(ret, len, "%s are %s", text, o == ACL_FN_UNTRIED ?
-		    "not tried" : "refused");
+		snprintf(ret, len, "%s %s %s", text, are(shape), o ==
+		    ACL_FN_UNTRIED ? "not tried" : "refused");
 }
 
 int
