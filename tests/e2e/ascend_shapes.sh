@@ -2,7 +2,8 @@
 # tests/e2e/ascend_shapes.sh - shapes of the model at which an Ascend processor is
 # wrong, fails, ends its process or computes a row by its company: they run on the CPU,
 # with the reason, and the logits are the same for every split, batch and port.  A
-# start with another model tries only its new shapes.
+# start with another model tries only its new shapes.  The fastest way for each shape,
+# by the stand-in's model of times.
 # With the stand-ins for CANN's libraries.  Nothing here runs on silicon.
 set -eu
 . "${STRADDLE_TESTS:-tests}/e2e/lib.sh"
@@ -60,6 +61,47 @@ unfit RmsNorm:256:company rms_norm \
 unfit RmsNorm:256:abort rms_norm \
     'the trial of norms of 256 numbers ends its process'
 unfit Silu:512:wrong swiglu 'SwiGLU of 512 numbers is wrong'
+
+# --- the fastest way ---
+
+FLOATS=missing=WeightQuantBatchMatmulV2+RmsNorm
+on $FLOATS
+check_success "equal ways" "${ARGS[@]}" -s ascend
+floats_text=$(cat "$OUT") floats_hash=$(hash_of)
+check_success "equal ways: explain" explain -m "$MODEL" -s ascend --json
+check "equal ways: the first one is taken" eval \
+    'stdout_has "\"aclnnMm of 16-bit" && ! stdout_has "aclnnMatmul|rows?:"'
+
+# fastest SLOW TEXT [SWITCH]: explain names the way, and it has the same exact sums.
+fastest()
+{
+	on $FLOATS "slow=$1" "${@:3}"
+	check_success "slow $1: explain" explain -m "$MODEL" -s ascend --json
+	check "slow $1: the fastest way" stdout_has "$2"
+	check_success "slow $1" "${ARGS[@]}" -s ascend -s ascend,port=1 \
+	    --batch $((1 + RANDOM % 12))
+	check "slow $1: the same text" equal "$(cat "$OUT")" "$floats_text"
+	check "slow $1: the same logits" equal "$(hash_of)" "$floats_hash"
+	check "slow $1: the library is not misused" eval \
+	    '! grep -v "; 0 misuses" "$T/report"'
+	true >"$T/report"
+	check_success "slow $1: again" plan -m "$MODEL" -s ascend,port=1
+	check "slow $1: again: nothing is tried" equal "$(tasks)" 0
+}
+fastest Mm:200 '"aclnnMatmul of 16-bit floats, made from Q8_0, captured"'
+fastest ND:200 '"aclnnMm of 16-bit floats in FRACTAL_NZ, made from Q8_0'
+fastest Mm:400@1+Matmul:400@1 '"aclnnMm \(1 row: aclnnBatchMatMul\) of 16-bit'
+fastest Mm:110 '"aclnnMm of 16-bit floats, made from Q8_0, captured"'
+# Wrong where the first way is slow; then where the first way is wrong.
+fastest Mm:200 '"aclnnBatchMatMul of 16-bit floats' shape=Matmul:256:wrong
+on $FLOATS shape=Mm:256:wrong
+check_success "a way that is wrong at one shape" explain -m "$MODEL" \
+    -s ascend --json
+check "a way that is wrong at one shape: another takes it" eval \
+    'stdout_has "\"aclnnMatmul of 16-bit" && stdout_has "\"aclnnMm of 16-bit"'
+on $FLOATS slow=Mm:200 times=0
+check_success "the host's clock" "${ARGS[@]}" -s ascend
+check "the host's clock: the same logits" equal "$(hash_of)" "$floats_hash"
 
 # --- what is said ---
 

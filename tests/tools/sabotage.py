@@ -814,6 +814,33 @@ row("ascend: the library is not told to rearrange W",
 row("ascend: W in FRACTAL_NZ has a tensor of rows",
     "worker/ascend/product.c", "c->nz != ACL_ND ? new_nz_tensor(",
     "c->nz == ACL_NZ_KINDS ? new_nz_tensor(", "unit/ascend_product")
+row("ascend: equal ways are chosen by chance", "worker/ascend/fastest.c",
+    "	return ns < than_ns - than_ns / 5;", "	return ns <= than_ns;",
+    "unit/ascend_fastest")
+row("ascend: a way that is not right may be the fastest",
+    "worker/ascend/fastest.c", "		if (t[i].is_right && (best == n ||",
+    "		if ((best == n ||", "unit/ascend_fastest")
+row("ascend: ways with other bits share the classes of rows",
+    "worker/ascend/fastest.c", " && t[i].bits == t[j].bits;", ";",
+    "unit/ascend_fastest")
+row("ascend: a twin has W in another layout", "worker/ascend/fastest.c",
+    "	return t[j].is_right && c[i].nz == c[j].nz && t[i]",
+    "	return t[j].is_right && c[i].nz <= ACL_NZ_KINDS && t[i]",
+    "unit/ascend_fastest")
+row("ascend: a fast way is not checked at the model's shape",
+    "worker/ascend/shape_trial.c",
+    "	else if (is_of_use(t)) {",
+    "	else if (t->first != NULL) {\n		t->timing->is_right = 1;\n"
+    "	} else if (is_of_use(t)) {", "e2e/ascend_shapes.sh")
+row("ascend: only the host's clock is used", "worker/ascend/clock.c",
+    "	if (c->event[0] != NULL) {", "	if (c->event[0] == c->event[1]) {",
+    "unit/ascend_fastest")
+row("ascend: an unsound way of a shape is taken", "worker/ascend/verdict.c",
+    "		    !other_is_sound(s->way, s->nz))",
+    "		    s->way == ACL_NWAYS)", "unit/ascend_verdict")
+row("ascend: the ways of shapes are not kept", "worker/ascend/verdict.c",
+    "	t.c.nshapes = c->nshapes;", "	t.c.nshapes = 0;",
+    "e2e/ascend_shapes.sh")
 row("ascend: a shape has no way of its own", "worker/ascend/product.c",
     "		if (s->n == w->n && s->k == w->k && s->format ==",
     "		if (s->n == w->n && s->k == w->n && s->format ==",

@@ -134,9 +134,36 @@ refuse_missing(void)
 	acl_session_close(&s);
 }
 
+static void
+refuse_missing_ways(void)
+{
+	static const struct acl_shape_way gone[] = {
+		{ .n = 64, .k = 32, .way = ACL_WAY_CONVOLUTION },
+		{ .n = 64, .k = 32, .way = ACL_WAY_MM,
+		    .twin = { 0, ACL_WAY_CONVOLUTION } },
+		{ .n = 64, .k = 32, .way = ACL_WAY_MM,
+		    .nz = ACL_NZ_BY_LIBRARY },
+	};
+	struct acl_choice want = some_choice(), got = { 0 };
+	unsigned i;
+
+	begin();
+	want.nshapes = 1;
+	for (i = 0; i < NITEMS(gone); i++) {
+		want.shape[0] = gone[i];
+		ck_assert_int_eq(take(&want, &got), 0);
+		ck_assert_str_eq(why, i < 2 ?
+		    "aclnnConvolution is not in this CANN" :
+		    "aclnnMm is not in this CANN");
+	}
+	acl_session_close(&s);
+}
+
 START_TEST(an_operator_that_is_gone_is_not_taken)
 {
 	as_run_bare("missing=RmsNorm", AS_OLD, refuse_missing);
+	as_run_bare("missing=Convolution+TransMatmulWeight", AS_OLD,
+	    refuse_missing_ways);
 }
 END_TEST
 
@@ -149,6 +176,9 @@ END_TEST
 	ck_assert_str_eq(why, "it is out of bounds");			\
 	ck_assert_mem_eq(&got, &before, sizeof(got));			\
 } while (0)
+
+static const struct acl_shape_way a_shape = { .n = 64, .k = 32,
+    .way = ACL_WAY_MM };
 
 static void
 refuse_unsound(void)
@@ -176,6 +206,20 @@ refuse_unsound(void)
 	REFUSED(c.graph_why = ACL_GRAPH_WHYS - 1);
 	REFUSED(c.graph_why = INT32_MIN);
 	REFUSED(c.graph_fns_why = ACL_GRAPH_WHYS - 1);
+#define SHAPE(change)	REFUSED(c.nshapes = 1; c.shape[0] = a_shape;	\
+	c.shape[0].change)
+	REFUSED(c.nshapes = ACL_SHAPE_WAYS + 1);
+	SHAPE(n = 0);
+	SHAPE(k = 31);
+	SHAPE(format = ASCEND_INT8);
+	SHAPE(format = 0xff);
+	SHAPE(way = ACL_WAY_NONE);
+	SHAPE(way = ACL_WAY_CLASSIC);
+	SHAPE(way = ACL_NWAYS);
+	SHAPE(nz = ACL_NZ_KINDS);
+	SHAPE(way = ACL_WAY_CONVOLUTION; c.shape[0].nz = ACL_NZ_BY_US);
+	SHAPE(twin[2] = ACL_WAY_GROUPS);
+	SHAPE(nz = ACL_NZ_BY_US; c.shape[0].twin[0] = ACL_WAY_CONVOLUTION);
 	REFUSED(c.unfit.n = ACL_MOST_UNFIT + 1);
 	REFUSED(c.unfit.kinds = UINT8_MAX);
 	REFUSED(c.chip.workspace_bytes = UINT64_MAX);

@@ -10,6 +10,7 @@
  *	attempt.c	does that in a process of its own
  *	ops.c ops_trial.c	other operators, and a trial of each
  *	shape_trial.c shapes.c	both at the model's own shapes
+ *	clock.c fastest.c	times of products; the fastest way
  *	product.c rows.c	products of 16-bit floats
  *	queue.c		products in flight
  *	graph.c graph_fns.c	captured tasks, and trials of them
