@@ -47,12 +47,6 @@ has_same_rows(const struct program *p, uint32_t a, uint32_t b)
 	    (b >= p->nkept);
 }
 
-static int
-has_graphs(const struct device *d, const struct acl_matrix *m)
-{
-	return acl_matrix_has_graphs(&d->choice, m);
-}
-
 /* A product goes on while the host reads those before it, and all that follow with the
  * same rows begin together: one that cannot be captured keeps the others out. */
 static enum part
@@ -62,8 +56,8 @@ part_of_product(const struct device *d, const struct chain *c,
 	if (s->gate != NULL)	/* SwiGLU follows, and starts it */
 		return PASSES;
 	return c->has_rows && has_same_rows(d->p, s->at, c->first->at) &&
-	    has_graphs(d, &s->w->m) && acl_rows_of_product(d, s, 0, c->n) ==
-	    c->n ? JOINS : FORBIDS;
+	    acl_matrix_has_graphs(&d->choice, &s->w->m) &&
+	    acl_rows_of_product(d, s, 0, c->n) == c->n ? JOINS : FORBIDS;
 }
 
 /* SwiGLU has C for itself, and one block of rows in a graph. */
@@ -72,7 +66,9 @@ may_join_gate(const struct device *d, const struct chain *c,
     const struct acl_gate *g)
 {
 	return acl_captures_fns(d) && c->nproducts == 0 &&
-	    has_graphs(d, &g->w[0]->m) && acl_gate_rows(d, g, c->n) == c->n;
+	    acl_matrix_has_graphs(&d->choice, &g->w[0]->m) &&
+	    acl_matrix_has_graphs(&d->choice, &g->w[1]->m) &&
+	    acl_gate_rows(d, g, c->n) == c->n;
 }
 
 /* Are the calls of step s the same each time, and need they nothing from the host
