@@ -172,11 +172,12 @@ run(uint32_t n, struct err *reterr)
 	return rc;
 }
 
-/* Run new rows by graphs, then by calls: the same bits.  Returns the number of
- * replays. */
+/* Run new rows by graphs, then by calls: the same tasks, if rows fill a class, and the
+ * same bits.  Returns the number of replays. */
 static unsigned
 replays(uint32_t n)
 {
+	const int is_full = n == want.few || n == want.many;
 	const uint32_t nclasses = d.ngraph_rows;
 	struct ascend_standin_counts before = as_counts(), after;
 	struct err e = { 0 };
@@ -191,6 +192,9 @@ replays(uint32_t n)
 	t_ok(run(n, &e), &e);
 	d.ngraph_rows = nclasses;
 	ck_assert_mem_eq(rows, replayed, sizeof(rows));
+	if (is_full)
+		ck_assert_uint_eq(as_counts().tasks - after.tasks, after.tasks -
+		    before.tasks);
 	ck_assert_uint_eq(as_counts().replays, after.replays);
 	ck_assert_uint_eq(as_counts().allocations, before.allocations);
 	return (unsigned)(after.replays - before.replays);

@@ -376,4 +376,5 @@ acl_free_graphs(struct device *d)
 		for (j = 0; j < ASCEND_GRAPH_CLASSES; j++)
 			acl_graph_free(&d->s, d->step[i].graph[j].graph);
 	d->ngraphs = d->most_graphs = 0;
+	d->capture_err = (struct err){ 0 };
 }
