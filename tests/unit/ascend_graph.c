@@ -3,9 +3,7 @@
  * started. */
 #include "tests/support/ascend.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/types/quant.h"
