@@ -116,6 +116,11 @@ measure_ascend(const struct sizes *z, const struct program *p,
 		else if (op->kind == OP_SWIGLU && !op->experts)
 			ascend_gates_add(&sizes, &z->ascend,
 			    p->t[op->out].cols);
+		else if (op->kind == OP_ADD && op > p->op &&
+		    op->in[1] == op[-1].out && op[-1].kind == OP_MATMUL &&
+		    op[-1].bias == NULL && p->env.hp->n_expert == 0)
+			ascend_sums_add(&sizes, &z->ascend,
+			    p->t[op->out].cols);
 		else if (op->kind == OP_MATMUL &&
 		    !weight_is_for_host(&op->w->ext) &&
 		    ascend_takes(op->w->mat.n, op->w->mat.k))
@@ -131,6 +136,8 @@ measure_ascend(const struct sizes *z, const struct program *p,
 	ret[COMPUTE_ASCEND_NORMS] = sizes.nnorms;
 	ret[COMPUTE_ASCEND_GATE_COLS] = sizes.gate_cols;
 	ret[COMPUTE_ASCEND_GATES] = sizes.ngates;
+	ret[COMPUTE_ASCEND_SUM_COLS] = sizes.sum_cols;
+	ret[COMPUTE_ASCEND_SUMS] = sizes.nsums;
 }
 
 /* Buffers of the NPU for a program's products. */
@@ -455,6 +462,9 @@ ascend_sizes(const struct plan_session *ps,
 		.ngates = number[COMPUTE_ASCEND_GATES] *
 		    MAX(ps->nsublayers, 1),
 		.nnorms = number[COMPUTE_ASCEND_NORMS] *
+		    MAX(ps->nsublayers, 1),
+		.sum_cols = number[COMPUTE_ASCEND_SUM_COLS],
+		.nsums = number[COMPUTE_ASCEND_SUMS] *
 		    MAX(ps->nsublayers, 1),
 	};
 }

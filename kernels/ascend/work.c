@@ -13,8 +13,8 @@
 enum { HOST_BLOCK_BYTES = 256 };
 
 /* Blocks of the pool beside the weights: A, C, the workspace; X, Y, scales of
- * norms; three of SwiGLU. */
-enum { WORK_BLOCKS = 10 };
+ * norms, and two of norms that add; three of SwiGLU; five of residual sums. */
+enum { WORK_BLOCKS = 17 };
 
 /* Calls of an operator that is no product, for the rows of a graph: 8 rows each. */
 enum { FEW_CALLS = ASCEND_FEW_ROWS / 8 };
@@ -199,6 +199,12 @@ ascend_rstd_bytes(uint32_t batch_rows)
 	    sizeof(float);
 }
 
+uint64_t
+ascend_zeros_bytes(const struct ascend_sizes *s)
+{
+	return ASCEND_ROWS * s->norm_cols * sizeof(float);
+}
+
 void
 ascend_gates_add(struct ascend_sizes *s, const struct ascend_chip *chip,
     uint32_t cols)
@@ -218,6 +224,48 @@ ascend_gate_bytes(const struct ascend_sizes *s)
 	return ASCEND_ROWS * s->gate_cols * sizeof(float);
 }
 
+void
+ascend_sums_add(struct ascend_sizes *s, const struct ascend_chip *chip,
+    uint32_t cols)
+{
+	if ((chip->fns & ASCEND_FN_ADDS) == 0 || !ascend_takes(1, cols) ||
+	    cols > ASCEND_MOST_N)
+		return;
+	s->sum_cols = MAX(s->sum_cols, cols);
+	s->nsums++;
+}
+
+uint64_t
+ascend_residual_bytes(const struct ascend_sizes *s, uint32_t batch_rows)
+{
+	return ALIGN_UP((uint64_t)batch_rows, (uint64_t)ASCEND_ROWS) *
+	    s->sum_cols * sizeof(float);
+}
+
+uint64_t
+ascend_sum_bytes(const struct ascend_sizes *s)
+{
+	return ASCEND_ROWS * s->sum_cols * sizeof(float);
+}
+
+uint64_t
+ascend_sum_host_bytes(const struct ascend_sizes *s, uint32_t batch_rows)
+{
+	return ascend_residual_bytes(s, batch_rows) +
+	    ascend_rstd_bytes(batch_rows);
+}
+
+/* The buffers of residual sums, and a vector for each. */
+static uint64_t
+sum_bytes(const struct ascend_sizes *s, uint32_t batch_rows)
+{
+	if (s->nsums == 0)
+		return 0;
+	return 2 * (ascend_residual_bytes(s, batch_rows) +
+	    ascend_sum_bytes(s)) + ascend_rstd_bytes(batch_rows) + s->nsums *
+	    s->sum_cols * sizeof(float);
+}
+
 /* Two of SwiGLU's buffers, on a card all three, and two vectors for each. */
 static uint64_t
 gate_bytes(const struct ascend_chip *chip, const struct ascend_sizes *s)
@@ -235,16 +283,18 @@ norm_bytes(const struct ascend_chip *chip, const struct ascend_sizes *s,
 		return 0;
 	return (chip->has_memory ? 2 : 1) * ascend_x_bytes(s, batch_rows) +
 	    ascend_rstd_bytes(batch_rows) + s->nnorms * s->norm_cols *
-	    sizeof(float);
+	    sizeof(float) + (chip->fns & ASCEND_FN_ADD_NORMS ? 2 *
+	    ascend_zeros_bytes(s) : 0);
 }
 
-/* X and the third of SwiGLU's buffers, of the host. */
+/* X, the third of SwiGLU's buffers, and the block of sums, of the host. */
 static uint64_t
 norm_host_bytes(const struct ascend_sizes *s, uint32_t batch_rows)
 {
 	return (s->nnorms == 0 ? 0 : ascend_x_bytes(s, batch_rows) +
 	    HOST_BLOCK_BYTES) + (s->ngates == 0 ? 0 : ascend_gate_bytes(s) +
-	    HOST_BLOCK_BYTES);
+	    HOST_BLOCK_BYTES) + (s->nsums == 0 ? 0 : ascend_sum_host_bytes(s,
+	    batch_rows) + HOST_BLOCK_BYTES);
 }
 
 uint64_t
@@ -285,14 +335,14 @@ ascend_pool_bytes(const struct ascend_chip *chip,
     const struct ascend_sizes *s, uint32_t batch_rows)
 {
 	uint64_t n = s->weight_bytes + s->workspace_bytes + norm_bytes(chip, s,
-	    batch_rows) + gate_bytes(chip, s);
+	    batch_rows) + gate_bytes(chip, s) + sum_bytes(s, batch_rows);
 
 	if (chip->has_memory)
 		n += ascend_a_bytes(s, batch_rows) + ascend_c_bytes(s);
 	if (chip->has_slots)
 		n += n / 8;
-	n += (s->nweights + s->nnorms + 2 * s->ngates + WORK_BLOCKS) *
-	    ASCEND_BLOCK_BYTES;
+	n += (s->nweights + s->nnorms + 2 * s->ngates + s->nsums +
+	    WORK_BLOCKS) * ASCEND_BLOCK_BYTES;
 	return chip->granule_bytes > 0 ? ALIGN_UP(n, chip->granule_bytes) : n;
 }
 

@@ -41,9 +41,11 @@ enum ascend_format {
 	ASCEND_FORMATS
 };
 
-/* A chip may compute more than products: norms before them; SwiGLU of products whose
- * rows are such a norm's. */
-enum { ASCEND_FN_NORMS = 1, ASCEND_FN_SWIGLU = 2, ASCEND_FN_ALL = 3 };
+/* A chip may compute more than products: norms before them; SwiGLU of products
+ * whose rows are such a norm's; the sums of products and the residual; a norm
+ * with the sum before it. */
+enum { ASCEND_FN_NORMS = 1, ASCEND_FN_SWIGLU = 2, ASCEND_FN_ADDS = 4,
+	ASCEND_FN_ADD_NORMS = 8, ASCEND_FN_ALL = 15 };
 
 struct ascend_chip {
 	uint32_t has_memory;		/* of its own: a card */
@@ -69,6 +71,7 @@ struct ascend_sizes {
 	uint64_t norm_cols, nnorms;	/* norms on the device: their longest
 					 * row, their number */
 	uint64_t gate_cols, ngates;	/* the same of SwiGLU */
+	uint64_t sum_cols, nsums;	/* and of residual sums */
 	uint64_t nweights, weight_bytes;	/* matrices on the device */
 	uint64_t graph_tasks;		/* of few rows of all these: their calls
 					 * and copies, at most */
@@ -121,9 +124,23 @@ void ascend_gates_add(struct ascend_sizes *s, const struct ascend_chip *chip,
 /* One of SwiGLU's three buffers: a block of rows. */
 uint64_t ascend_gate_bytes(const struct ascend_sizes *s);
 
-/* X and Y of norms each; the scales of their rows. */
+/* Take a sum of a product and the residual with rows of cols into account. */
+void ascend_sums_add(struct ascend_sizes *s, const struct ascend_chip *chip,
+    uint32_t cols);
+
+/* The residual, of which the device has two copies; a block of a product's
+ * rows, with two; the host's block: the residual and the scales of rows. */
+uint64_t ascend_residual_bytes(const struct ascend_sizes *s,
+    uint32_t batch_rows);
+uint64_t ascend_sum_bytes(const struct ascend_sizes *s);
+uint64_t ascend_sum_host_bytes(const struct ascend_sizes *s,
+    uint32_t batch_rows);
+
+/* X and Y of norms each; the scales of their rows; the second input and the sum
+ * of a norm that adds, each. */
 uint64_t ascend_x_bytes(const struct ascend_sizes *s, uint32_t batch_rows);
 uint64_t ascend_rstd_bytes(uint32_t batch_rows);
+uint64_t ascend_zeros_bytes(const struct ascend_sizes *s);
 
 /* As how many graphs one with this many tasks counts. */
 uint32_t ascend_graph_units(uint64_t ntasks);

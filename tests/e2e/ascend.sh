@@ -184,16 +184,17 @@ for type in 'q4_1 4-bit integers with offsets' \
 done
 text=$floats_text hash=$floats_hash
 
-# --- norms before products, and SwiGLU after, without the host ---
+# --- norms before products, SwiGLU and residual sums after, without the host ---
 
-NORMS=fail=WeightQuantBatchMatmulV2:561103
+# The norm that adds has other bits here.
+NORMS=fail=WeightQuantBatchMatmulV2:561103+AddRmsNorm:561103
 on 910B $NORMS
 check_success "norms" "${ARGS[@]}" -s ascend
 text=$(cat "$OUT") hash=$(hash_of)
 check "norms: the same text" equal "$text" "$floats_text"
 check "norms: the library is not misused" no_misuse
 check "norms: they run on it" \
-    stderr_has '^ascend0: 115 operations on ascend, [0-9]+ on the CPU'
+    stderr_has '^ascend0: 131 operations on ascend, [0-9]+ on the CPU'
 check_same "norms in two sessions" -s ascend -s ascend \
     --batch $((1 + RANDOM % 12))
 on 310B ops=all $NORMS
@@ -217,8 +218,8 @@ check "explain names the norm's operator, and the reasons of others" \
 	assert glus and all(x['where'] == 'ascend' and 'aclnnSilu' in
 	    x['reason'] for x in glus), glus
 	adds = [x for x in ops if x['op'] == 'add']
-	assert adds and all(x['where'] == 'cpu' and 'aclnnInplaceAdd is right'
-	    in x['reason'] for x in adds), adds
+	assert adds and all(x['where'] == 'ascend' and x['reason'] ==
+	    "aclnnAdd, of a product's results, captured" for x in adds), adds
 	END
 check_success "devices --verify" devices --verify
 check "every norm of the processor is right" \
@@ -227,11 +228,67 @@ on 910B $NORMS fail=Silu:561103
 check_success "norms without SwiGLU" "${ARGS[@]}" -s ascend
 text=$(cat "$OUT") hash=$(hash_of)
 check "norms without SwiGLU run there" \
-    stderr_has '^ascend0: 107 operations on ascend, [0-9]+ on the CPU'
+    stderr_has '^ascend0: 123 operations on ascend, [0-9]+ on the CPU'
 choose wrong=Silu zero=Mul missing=Silu late=Silu abort=aclnnSilu
 for switch in "${CHOSEN[@]}"; do
 	on 910B $NORMS $switch
 	check_same "SwiGLU on the CPU, $switch" -s ascend -s ascend
+done
+# Sums have the host's bits, whoever adds.
+on 910B $NORMS
+check_success "sums" "${ARGS[@]}" -s ascend
+text=$(cat "$OUT") hash=$(hash_of)
+choose missing=Add+InplaceAdd wrong=Add+InplaceAdd zero=Add \
+    late=Add:507018+InplaceAdd:507018 abort=Add fail=Add:561103
+for switch in "${CHOSEN[@]}"; do
+	on 910B $NORMS $switch
+	check_same "sums, $switch" -s ascend -s ascend --batch 3
+done
+# With the norm that adds, wherever the model is cut.
+SUMS=fail=WeightQuantBatchMatmulV2:561103
+on 910B $SUMS
+check_success "sums with norms" "${ARGS[@]}" -s ascend
+norms_hash=$hash text=$(cat "$OUT") hash=$(hash_of)
+check "sums with norms: the same text" equal "$text" "$floats_text"
+check "sums with norms: the operator's bits" test "$hash" != "$norms_hash"
+check_same "sums with norms, cut inside of layers" -s ascend -s ascend \
+    -s ascend --half-layers --batch $((1 + RANDOM % 12))
+on 310B ops=all
+check_same "sums with norms on a board" -s ascend -s ascend \
+    --batch $((1 + RANDOM % 12))
+choose fail=aclSetAclOpExecutorRepeatable:561000 rc=1 fn-workspace=4096 \
+    fail=Add:561103 capture=0
+for switch in "${CHOSEN[@]}"; do
+	on 910B $SUMS $switch
+	check_same "sums with norms, $switch" -s ascend -s ascend
+done
+on 910B $SUMS
+check_success "explain" explain -m "$MODEL" -s ascend --json
+check "explain names the norm that adds" "$PYTHON" - "$OUT" <<-'END'
+	import json, sys
+	ops = json.load(open(sys.argv[1]))['ops']
+	norms = [x['reason'] for x in ops if x['op'] == 'rms_norm']
+	assert norms.pop() == 'aclnnRmsNorm, for products, captured', norms
+	assert norms and set(norms) == {
+	    'aclnnAddRmsNorm, for products, captured'}, norms
+	adds = [x['reason'] for x in ops if x['op'] == 'add']
+	assert 'aclnnAdd,' in adds.pop(), adds
+	assert adds and all('aclnnAddRmsNorm' in x for x in adds), adds
+	down = [x['reason'] for x in ops if 'ffn_down' in str(x.get('tensor',
+	    x))]
+	assert down and all(', for a sum' in x for x in down), down
+	END
+check_success "devices --verify" devices --verify
+check "every sum of the processor is right" \
+    stdout_has '^verified: [0-9]+ ok, 0 wrong'
+on 910B $NORMS
+check_success "norms by themselves" "${ARGS[@]}" -s ascend
+text=$(cat "$OUT") hash=$(hash_of)
+choose wide-sums=1 wrong=AddRmsNorm zero=AddRmsNorm missing=AddRmsNorm \
+    late=AddRmsNorm abort=aclnnAddRmsNorm
+for switch in "${CHOSEN[@]}"; do
+	on 910B $SUMS $switch
+	check_same "norms by themselves, $switch" -s ascend -s ascend
 done
 text=$floats_text hash=$floats_hash
 choose wrong=RmsNorm zero=Cast missing=Cast abort=RmsNorm late=RmsNorm
@@ -284,6 +341,7 @@ counts "memory of a board" 28672 310B
 counts "virtual memory" 2097152 910B
 counts "no virtual memory" 28672 910B vmm=0
 counts "norms of a board" 28672 310B ops=all
+counts "sums without the norm that adds" 28672 910B vmm=0 $NORMS
 counts "memory with operators by name" 28672 310B ops=classic
 counts "memory of FRACTAL_NZ" 28672 310B "${NZ_ONLY[@]}"
 counts "memory of FRACTAL_NZ on a card" 2097152 910B $FLOATS "${NZ_ONLY[@]}"
@@ -479,7 +537,7 @@ fi
 on 910B $NORMS
 check_success "norms again" "${ARGS[@]}" -s ascend
 text=$(cat "$OUT") hash=$(hash_of)
-export WITHOUT=missing=WeightQuantBatchMatmulV2
+export WITHOUT=missing=WeightQuantBatchMatmulV2+AddRmsNorm+Add+InplaceAdd
 recovers norm \
     'norm .*norm.weight, (product|SwiGLU) with .* failed with 507018, ACL_ERROR_RT_' \
     910B late=RmsNorm:507018@20
@@ -492,6 +550,20 @@ recovers 'graph of a norm' \
 recovers 'graph of SwiGLU' \
     'captured norm .*ffn_norm.weight, SwiGLU with .*up.weight: .*aclmdlRIExecuteAsync failed' \
     910B fail=aclmdlRIExecuteAsync:507000@41
+WITHOUT=missing=WeightQuantBatchMatmulV2+AddRmsNorm
+recovers sum \
+    'residual sum after blk.*weight(,|:) .* failed with 507018, ACL_ERROR_RT_' \
+    910B late=Add:507018@20
+recovers 'call of a sum' \
+    'ascend[01]: residual sum after blk.*weight: .*aclnnAdd failed with 507000' \
+    910B fail=aclnnAdd:507000@20 capture=0
+on 910B $SUMS
+check_success "sums with norms again" "${ARGS[@]}" -s ascend
+text=$(cat "$OUT") hash=$(hash_of)
+WITHOUT=missing=WeightQuantBatchMatmulV2
+recovers 'norm of a sum' \
+    'residual sum after blk.*output.weight, or norm .*, SwiGLU with .* failed with 5' \
+    910B late=AddRmsNorm:507018@20
 unset WITHOUT
 text=$floats_text hash=$floats_hash
 

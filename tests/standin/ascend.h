@@ -41,6 +41,8 @@ struct switches {
 	uint64_t graph_bytes;		/* of the device, for each graph */
 	int times;			/* events have them */
 	int graph_stale;		/* a replay does nothing */
+	int wide_sums;			/* AddRmsNorm does not round its sum
+					 * before the norm */
 	uint32_t ndevices;
 };
 

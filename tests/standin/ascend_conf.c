@@ -289,6 +289,7 @@ read_number(const char *name, const char *value)
 		{ "graph-stale", &sw.graph_stale },
 		{ "capture", &sw.capture },
 		{ "times", &sw.times },
+		{ "wide-sums", &sw.wide_sums },
 	};
 	const struct { const char *name; uint64_t *ret; } sizes[] = {
 		{ "mem-bytes", &sw.mem_bytes },

@@ -245,25 +245,35 @@ OPERATOR(Convolution, const struct acl_tensor *in, const struct acl_tensor *w,
 
 /* --- norms --- */
 
-/* t: x, gamma, rstd, y.  The order of a row's sum may depend on other rows. */
-static int
-norm(const struct tensor *x, const struct tensor *gamma,
-    const struct tensor *rstd, const struct tensor *y, double eps)
+static double
+element(const struct tensor *x, const struct tensor *more, int64_t i)
 {
-	const enum company company = ascend_shape_fault("RmsNorm",
-	    ascend_elements(gamma), 0) == SHAPE_COMPANY ? COMPANY_ROWS :
-	    ascend_switches()->company;
+	return more == NULL ? ascend_get(x, i) : ascend_get(x, i) +
+	    ascend_get(more, i);
+}
+
+/* The norm of x, or of x + more if that is not NULL.  A row's sum begins at
+ * element `begin`; its order may depend on other rows. */
+static int
+norm(const struct tensor *x, const struct tensor *more, int64_t begin,
+    const struct tensor *gamma, const struct tensor *rstd,
+    const struct tensor *y, double eps)
+{
+	/* begin > 0: AddRmsNorm. */
+	const enum company company = ascend_shape_fault(begin > 0 ?
+	    "AddRmsNorm" : "RmsNorm", ascend_elements(gamma), 0) ==
+	    SHAPE_COMPANY ? COMPANY_ROWS : ascend_switches()->company;
 	int64_t n = ascend_elements(gamma), rows = ascend_elements(x) / n;
 	int64_t i, r, first;
 
 	for (r = 0; r < rows; r++) {
 		float sum = 0, scale;
 
-		first = company == COMPANY_ROWS ? rows : company ==
-		    COMPANY_PLACE ? r : 0;
+		first = begin + (company == COMPANY_ROWS ? rows : company ==
+		    COMPANY_PLACE ? r : 0);
 		for (i = 0; i < n; i++) {
-			float v = (float)ascend_get(x, r * n + (first + i) %
-			    n);
+			float v = (float)element(x, more, r * n + (first +
+			    i) % n);
 
 			sum += v * v;
 		}
@@ -271,8 +281,10 @@ norm(const struct tensor *x, const struct tensor *gamma,
 		if (r < ascend_elements(rstd))
 			ascend_put(rstd, r, scale);
 		for (i = 0; i < n; i++)
-			ascend_put(y, r * n + i, (float)ascend_get(x, r * n +
-			    i) * scale * (float)ascend_get(gamma, i));
+			ascend_put(y, r * n + i, more == NULL ?
+			    (double)((float)ascend_get(x, r * n + i) * scale *
+			    (float)ascend_get(gamma, i)) : element(x, more, r *
+			    n + i) * (double)scale * ascend_get(gamma, i));
 	}
 	return 0;
 }
@@ -280,18 +292,23 @@ norm(const struct tensor *x, const struct tensor *gamma,
 static int
 run_norm(const struct op_args *a)
 {
-	return norm(&a->t[0], &a->t[1], &a->t[2], &a->t[3], a->d);
+	return norm(&a->t[0], NULL, 0, &a->t[1], &a->t[2], &a->t[3], a->d);
 }
 
+/* The bits of a norm are not those of RmsNorm. */
 static int
 run_add_norm(const struct op_args *a)
 {
+	const int64_t begin = ascend_elements(&a->t[2]) / 2;
 	int64_t i, n = ascend_elements(&a->t[0]);
 
 	for (i = 0; i < n; i++)
 		ascend_put(&a->t[3], i, ascend_get(&a->t[0], i) +
 		    ascend_get(&a->t[1], i));
-	return norm(&a->t[3], &a->t[2], &a->t[4], &a->t[5], a->d);
+	if (ascend_switches()->wide_sums)
+		return norm(&a->t[0], &a->t[1], begin, &a->t[2], &a->t[4],
+		    &a->t[5], a->d);
+	return norm(&a->t[3], NULL, begin, &a->t[2], &a->t[4], &a->t[5], a->d);
 }
 
 static int

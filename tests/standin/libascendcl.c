@@ -42,7 +42,8 @@
  *			depends on the number of its rows (rows) or the row (place)
  *	shape=OP:N:HOW+...  an operator with N columns, product:NxK:HOW a product, is
  *			wrong, fails when it runs (late), ends the process (abort),
- *			or a row depends on their number (company: products, RmsNorm)
+ *			or a row depends on their number (company: products, norms)
+ *	wide-sums=1	AddRmsNorm computes the norm of a sum of 64 bits
  *	offsets=0	integers have none
  *	nd=0 nz=0	products refuse W that is row-major; in FRACTAL_NZ
  *	workspace-percent=N	of W as 16-bit floats, that products need

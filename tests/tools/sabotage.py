@@ -704,8 +704,8 @@ row("ascend: a graph starts steps that run again", "worker/ascend/span.c",
     "	/* A graph", "unit/ascend_capture")
 row("ascend: a norm is a call before its products' graph",
     "worker/ascend/capture.c",
-    "		return is_first && !s->is_back && acl_captures_fns(d) ?",
-    "		return is_first && s->is_back && acl_captures_fns(d) ?",
+    "	const int joins = !s->is_back && acl_captures_fns(d);",
+    "	const int joins = s->is_back && acl_captures_fns(d);",
     "unit/ascend_capture")
 row("ascend: graphs take more memory than the plan counts",
     "worker/ascend/capture.c",
@@ -765,7 +765,7 @@ row("ascend: a norm's rows miss the segments of A", "worker/ascend/norms.c",
     "unit/ascend_norms")
 row("ascend: SwiGLU takes products that the host needs",
     "worker/ascend/swiglu.c",
-    "	    has_other_user(p, up, op) ||\n", "", "unit/ascend_swiglu")
+    "	    acl_has_other_user(p, up, op) ||\n", "", "unit/ascend_swiglu")
 row("ascend: SwiGLU leaves a bias out", "worker/ascend/swiglu.c",
     "	    op->bias == NULL && op->w->mat.n == cols",
     "	    op->w->mat.n == cols", "unit/ascend_swiglu")
@@ -778,6 +778,49 @@ row("ascend: SwiGLU's products share their place in C",
     "	const uint64_t at = first_bytes(d, g, m), nbytes",
     "	const uint64_t at = 0 * first_bytes(d, g, m), nbytes",
     "unit/ascend_swiglu")
+row("ascend: an error is a refusal", "worker/ascend/weights.c",
+    "	if (rc != -ENOTSUP && d->broken == 0) {",
+    "	if (rc == 0 && d->broken == 0) {", "unit/ascend_residual")
+row("ascend: a sum leaves a bias out", "worker/ascend/residual.c",
+    "	if (product->bias != NULL)\n", "	if (product == NULL)\n",
+    "unit/ascend_residual")
+row("ascend: products of sums keep the scales of their rows",
+    "worker/ascend/residual.c",
+    "		scales[r] = r < n ? d->scale[r] : 1;",
+    "		scales[r] = 1;", "unit/ascend_residual")
+row("ascend: the residual stays where the host needs it",
+    "worker/ascend/residual.c",
+    "	if (!s->is_back)\n", "	if (s->is_back >= 0)\n",
+    "unit/ascend_residual")
+row("ascend: a sum takes the residual of before the last one",
+    "worker/ascend/residual.c", "is_apart(d, last) ? 1 - last->x_at :",
+    "is_apart(d, last) ? last->x_at :",
+    "unit/ascend_residual")
+row("ascend: the host adds before the residual is there",
+    "worker/ascend/span.c",
+    "	return s->kind == ACL_STEP_HOST || (s->kind ==",
+    "	return (s->kind ==",
+    "unit/ascend_residual")
+row("ascend: a norm without a sum has an operator of its own",
+    "worker/ascend/norms.c",
+    "		rc = m->is_added ? acl_norm_start_sum(",
+    "		rc = m->scale < 0 ? acl_norm_start_sum(",
+    "unit/ascend_residual")
+row("ascend: a graph begins a sum with the rows of another",
+    "worker/ascend/span.c", "		acl_sum_put(d, s + 2, b, n);",
+    "		d->sums.ready = s + 2;", "unit/ascend_residual")
+row("ascend: a late sum is not named", "worker/ascend/span.c",
+    "	return rc < 0 && s->kind != ACL_STEP_SUM ? acl_sums_blame(",
+    "	return rc > 0 && s->kind != ACL_STEP_SUM ? acl_sums_blame(",
+    "unit/ascend_residual")
+row("ascend: residual sums are not in the plan", "coordinator/plan/sizes.c",
+    "		.sum_cols = number[COMPUTE_ASCEND_SUM_COLS],\n", "",
+    "unit/plan_devices")
+row("ascend: a norm of a sum that is not rounded is taken",
+    "worker/ascend/ops_trial.c",
+    "	return t->fn != ACL_FN_ADD_NORM || is_of_sum(t, reterr) ?",
+    "	return t->fn != ACL_FN_ADD_NORM || 1 || is_of_sum(t, reterr) ?",
+    "unit/ascend_ops")
 row("ascend: a norm may give anything", "worker/ascend/ops_trial.c",
     "			if (!(fabs(value(t, row, i) - want) <= relative *",
     "			if (!(0 * fabs(value(t, row, i) - want) <= relative *",

@@ -140,7 +140,7 @@ open_device(void)
 	    .form[ASCEND_HALF] = { ACL_WAY_MATMUL, ACL_FLOAT16, want.many > 0
 	    ? 2 : 1, 0, { want.few, want.many } }, .strategy = ACL_POOL_SLOTS,
 	    .chip = { .has_memory = !d.s.machine.is_rc, .has_slots = 1,
-	    .fns = ASCEND_FN_ALL, .workspace_bytes = MIB,
+	    .fns = ASCEND_FN_NORMS | ASCEND_FN_SWIGLU, .workspace_bytes = MIB,
 	    .graph_bytes = want.graph_bytes }, .graph_fns_why = want.fns_why };
 	for (i = 0; i < ACL_FNS; i++)
 		d.choice.fn[i] = acl_fn_pack(ACL_FN_RIGHT, 0);

@@ -131,6 +131,8 @@ try_fns(void)
 	as_run_bare((switches), AS_OLD, try_fns);			\
 } while (0)
 
+enum { WITHOUT_SUMS = ASCEND_FN_NORMS | ASCEND_FN_SWIGLU };
+
 START_TEST(norms_and_swiglu_are_tried_apart)
 {
 	static const char *const operators[] = { "RmsNorm", "Cast", "Mul",
@@ -138,25 +140,46 @@ START_TEST(norms_and_swiglu_are_tried_apart)
 	char text[64];
 	unsigned i;
 
-	TRIES_FNS("", ASCEND_FN_ALL, ACL_GRAPH_FINE);
-	TRIES_FNS("graph-bytes=0", ASCEND_FN_ALL, ACL_GRAPH_FINE);
-	TRIES_FNS("fail=aclSetAclOpExecutorRepeatable:561000", ASCEND_FN_ALL,
+	TRIES_FNS("", WITHOUT_SUMS, ACL_GRAPH_FINE);
+	TRIES_FNS("graph-bytes=0", WITHOUT_SUMS, ACL_GRAPH_FINE);
+	TRIES_FNS("fail=aclSetAclOpExecutorRepeatable:561000", WITHOUT_SUMS,
 	    ACL_GRAPH_FINE);
 	TRIES_FNS("missing=Silu", ASCEND_FN_NORMS, ACL_GRAPH_FINE);
+	for (i = 0; i < NITEMS(operators); i++) {
+		snprintf(text, sizeof(text), "graph-drops=%s", operators[i]);
+		TRIES_FNS(text, WITHOUT_SUMS, ACL_GRAPH_DIFFERS);
+		snprintf(text, sizeof(text), "graph-rebinds=%s", operators[i]);
+		TRIES_FNS(text, WITHOUT_SUMS, ACL_GRAPH_DIFFERS);
+	}
+	TRIES_FNS("graph-drops=Silu", ASCEND_FN_NORMS, ACL_GRAPH_FINE);
+	/* The product's trial has 4 captures and 3 replays. */
+	TRIES_FNS("fail=aclmdlRICaptureEnd:507903@5", WITHOUT_SUMS, 507903);
+	TRIES_FNS("fail=aclmdlRIExecuteAsync:507000@4", WITHOUT_SUMS,
+	    507000);
+	TRIES_FNS("fail=aclnnSilu:361001@2", WITHOUT_SUMS, 361001);
+	TRIES_FNS("late=RmsNorm:507018@5", WITHOUT_SUMS, 507018);
+	TRIES_FNS("late=Silu:507018@5", WITHOUT_SUMS, 507018);
+}
+END_TEST
+
+START_TEST(sums_are_tried_with_them)
+{
+	static const char *const operators[] = { "AddRmsNorm", "Add", "Mul" };
+	char text[64];
+	unsigned i;
+
+	TRIES_FNS("", ASCEND_FN_ALL, ACL_GRAPH_FINE);
+	TRIES_FNS("fail=aclSetAclOpExecutorRepeatable:561000", ASCEND_FN_ALL,
+	    ACL_GRAPH_FINE);
 	for (i = 0; i < NITEMS(operators); i++) {
 		snprintf(text, sizeof(text), "graph-drops=%s", operators[i]);
 		TRIES_FNS(text, ASCEND_FN_ALL, ACL_GRAPH_DIFFERS);
 		snprintf(text, sizeof(text), "graph-rebinds=%s", operators[i]);
 		TRIES_FNS(text, ASCEND_FN_ALL, ACL_GRAPH_DIFFERS);
 	}
-	TRIES_FNS("graph-drops=Silu", ASCEND_FN_NORMS, ACL_GRAPH_FINE);
-	/* The product's trial has 4 captures and 3 replays. */
-	TRIES_FNS("fail=aclmdlRICaptureEnd:507903@5", ASCEND_FN_ALL, 507903);
-	TRIES_FNS("fail=aclmdlRIExecuteAsync:507000@4", ASCEND_FN_ALL,
-	    507000);
-	TRIES_FNS("fail=aclnnSilu:361001@2", ASCEND_FN_ALL, 361001);
-	TRIES_FNS("late=RmsNorm:507018@5", ASCEND_FN_ALL, 507018);
-	TRIES_FNS("late=Silu:507018@5", ASCEND_FN_ALL, 507018);
+	TRIES_FNS("graph-drops=Add", WITHOUT_SUMS, ACL_GRAPH_FINE);
+	TRIES_FNS("fail=aclnnAdd:361001@2", ASCEND_FN_ALL, 361001);
+	TRIES_FNS("late=Add:507018@5", ASCEND_FN_ALL, 507018);
 }
 END_TEST
 
@@ -385,6 +408,7 @@ main(void)
 		graphs_are_used_where_a_replay_is_right,
 		other_machines_have_none_and_say_why,
 		norms_and_swiglu_are_tried_apart,
+		sums_are_tried_with_them,
 		without_graphs_of_products_there_are_none_of_norms,
 		a_trial_that_ends_its_process_is_left_out,
 		a_graph_computes_as_the_calls_did,

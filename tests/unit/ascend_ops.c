@@ -180,6 +180,7 @@ START_TEST(operators_that_refuse_are_named_with_the_code)
 	/* A phase two that fails, and a task: the stream is made anew. */
 	FINDS("fail=aclnnMul:507000,late=RmsNorm:507018+InplaceAdd:507015",
 	    [ACL_FN_MUL] = "507000", [ACL_FN_SCALE] = "507000",
+	    [ACL_FN_SCALE_ROWS] = "507000",
 	    [ACL_FN_NORM] = "507018",
 	    [ACL_FN_ADD_TO] = "aclnnInplaceAdd: failed with 507015");
 }
@@ -194,8 +195,10 @@ START_TEST(operators_that_are_wrong_are_found)
 	    [ACL_FN_ADD_TO] = "wrong");
 	FINDS("wrong=AddRmsNorm+Mul+Add+RotaryPositionEmbedding",
 	    [ACL_FN_ADD_NORM] = "wrong", [ACL_FN_MUL] = "wrong",
-	    [ACL_FN_SCALE] = "wrong",
+	    [ACL_FN_SCALE] = "wrong", [ACL_FN_SCALE_ROWS] = "wrong",
 	    [ACL_FN_ADD] = "wrong", [ACL_FN_ROTATE] = "wrong");
+	/* The norm of a sum is not that of the sum that is rounded. */
+	FINDS("wide-sums=1", [ACL_FN_ADD_NORM] = "wrong");
 }
 END_TEST
 
@@ -243,11 +246,11 @@ START_TEST(every_operator_is_listed_with_its_outcome)
 {
 	LISTS("", "right: RmsNorm, AddRmsNorm, SwiGlu, Silu, Mul, Mul by a "
 	    "vector, Add, InplaceAdd, RotaryPositionEmbedding, Cast, Cast to "
-	    "32 bits|");
+	    "32 bits, Mul by a column|");
 	LISTS("soc=310B,ops=all,company=rows,missing=Add,wrong=Silu,"
 	    "fail=Cast:161002",
 	    "right: SwiGlu, Mul, Mul by a vector, InplaceAdd, "
-	    "RotaryPositionEmbedding; not: RmsNorm (depends on other rows), "
+	    "RotaryPositionEmbedding, Mul by a column; not: RmsNorm (depends on other rows), "
 	    "AddRmsNorm (depends on other rows), Silu (wrong), Add (missing), "
 	    "Cast (161002), Cast to 32 bits (161002)|");
 }

@@ -160,6 +160,9 @@ begin(void)
 	if (is_right(ACL_FN_SCALE) && is_right(ACL_FN_SILU) &&
 	    is_right(ACL_FN_MUL))
 		choice.chip.fns |= ASCEND_FN_SWIGLU;
+	if ((choice.chip.fns & ASCEND_FN_NORMS) != 0 &&
+	    is_right(ACL_FN_SCALE_ROWS) && is_right(ACL_FN_ADD))
+		choice.chip.fns |= ASCEND_FN_ADDS | ASCEND_FN_ADD_NORMS;
 	notes.trying = 0;
 }
 
@@ -213,8 +216,10 @@ find_all_right(void)
 	begin();
 	try_model();
 	/* 7 x 24 is not the device's. */
-	ck_assert_uint_eq(got.n, 2 + choice.chip.groups + choice.chip.fns % 2 +
-	    choice.chip.fns / 2);
+	ck_assert_uint_eq(got.n, 2 + choice.chip.groups +
+	    (choice.chip.fns & ASCEND_FN_NORMS ? 1 : 0) +
+	    (choice.chip.fns & ASCEND_FN_SWIGLU ? 1 : 0) +
+	    (choice.chip.fns & ASCEND_FN_ADDS ? 1 : 0));
 	expect_all_but(ASCEND_HALF, 24, 4160, ACL_FN_RIGHT);
 	ck_assert_uint_eq(known.n, got.n);
 	ck_assert_mem_eq(known.shape, got.shape, got.n * sizeof(got.shape[0]));
@@ -257,6 +262,27 @@ find_wrong_norm(void)
 	end();
 }
 
+/* Conversions are of norms and of sums. */
+static void
+find_wrong_cast(void)
+{
+	begin();
+	try_model();
+	ck_assert_int_eq(outcome(ACL_SHAPE_NORM, 320, 0), ACL_FN_WRONG);
+	ck_assert_int_eq(outcome(ACL_SHAPE_SUM, 320, 0), ACL_FN_WRONG);
+	ck_assert_int_eq(outcome(ACL_SHAPE_GATE, 640, 0), ACL_FN_RIGHT);
+	end();
+}
+
+static void
+find_wrong_sum(void)
+{
+	begin();
+	try_model();
+	expect_all_but(ACL_SHAPE_SUM, 320, 0, ACL_FN_WRONG);
+	end();
+}
+
 static void
 find_wrong_gate(void)
 {
@@ -270,7 +296,9 @@ START_TEST(a_shape_that_is_wrong_is_found)
 {
 	as_run_bare("shape=product:24x4160:wrong", AS_OLD, find_wrong);
 	as_run_bare("shape=RmsNorm:320:wrong", AS_OLD, find_wrong_norm);
-	as_run_bare("shape=Cast:320:wrong", AS_OLD, find_wrong_norm);
+	as_run_bare("shape=Cast:320:wrong", AS_OLD, find_wrong_cast);
+	as_run_bare("shape=AddRmsNorm:320:wrong", AS_OLD, find_wrong_sum);
+	as_run_bare("shape=Add:320:wrong", AS_OLD, find_wrong_sum);
 	as_run_bare("shape=Silu:640:wrong", AS_OLD, find_wrong_gate);
 }
 END_TEST

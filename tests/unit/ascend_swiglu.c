@@ -314,6 +314,24 @@ START_TEST(scales_without_a_range_stay_with_the_host)
 }
 END_TEST
 
+static void
+fail_place(void)
+{
+	struct err e = { 0 };
+
+	open_device(ACL_FLOAT);
+	ck_assert_int_lt(acl_place(&d, &program, &ws, &e), 0);
+	ck_assert_msg(strstr(e.msg, "aclnnSilu") != NULL && strstr(e.msg,
+	    "failed with 507000") != NULL, "%s", e.msg);
+	close_device();
+}
+
+START_TEST(an_error_that_is_no_refusal_ends_the_session)
+{
+	as_run_bare("fail=Silu:507000", AS_OLD, fail_place);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -321,6 +339,7 @@ main(void)
 		swiglu_follows_two_products_of_a_norm,
 		swiglu_of_products_is_right,
 		scales_without_a_range_stay_with_the_host,
+		an_error_that_is_no_refusal_ends_the_session,
 	};
 
 	return t_main("ascend_swiglu", 60, tests, NITEMS(tests));

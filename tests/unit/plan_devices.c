@@ -171,6 +171,37 @@ START_TEST(sessions_share_the_memory_of_their_device)
 }
 END_TEST
 
+/* The residual twice on the device, and once on the host. */
+START_TEST(residual_sums_on_a_processor_are_planned)
+{
+	static struct plan_fixture fx;
+	static struct plan p;
+	struct tiny t = TINY;
+	struct err e = { 0 };
+	uint64_t device, compute, residual;
+
+	t.n_embd = t.n_ff = 256;
+	plan_fixture_open(&fx, &t);
+	fixture_add_session(&fx, GIB);
+	strcpy(fx.c.session[0].device, "ascend");
+	fx.env.limits = get_ascend_limits;
+	ascend.device_free_bytes = 0;
+	ascend.ascend.fns = ASCEND_FN_NORMS;
+	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
+	device = p.session[0].device_bytes;
+	compute = p.session[0].bytes[MEM_COMPUTE];
+	residual = ALIGN_UP((uint64_t)MAX(p.batch_rows, p.head_rows),
+	    (uint64_t)ASCEND_ROWS) * t.n_embd * sizeof(float);
+	ascend.ascend.fns = ASCEND_FN_NORMS | ASCEND_FN_ADDS;
+	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
+	ck_assert_uint_ge(p.session[0].device_bytes - device, 2 * residual);
+	ck_assert_uint_ge(p.session[0].bytes[MEM_COMPUTE] - compute, 3 *
+	    residual);
+	ascend.ascend.fns = 0;
+	plan_fixture_close(&fx);
+}
+END_TEST
+
 static const struct plan_limits *
 get_hvx_layout_limits(const struct session_conf *sc)
 {
@@ -224,6 +255,7 @@ main(void)
 		a_device_limit_caps_its_sessions_and_is_named,
 		no_buffer_exceeds_the_largest_mapping_of_a_device,
 		sessions_share_the_memory_of_their_device,
+		residual_sums_on_a_processor_are_planned,
 		each_session_is_planned_with_the_layout_of_its_device
 	};
 

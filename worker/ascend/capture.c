@@ -29,7 +29,8 @@ struct chain {
 	uint32_t end;			/* the step after the last one */
 	uint32_t n;			/* rows */
 	int has_rows;			/* in A, by a step of the chain */
-	int has_gate;
+	const struct acl_norm *norm;	/* in Y, by a step of the chain, or NULL */
+	int has_gate, has_sum;
 	unsigned nproducts;		/* whose results are copied to the host */
 };
 
@@ -53,7 +54,7 @@ static enum part
 part_of_product(const struct device *d, const struct chain *c,
     const struct acl_step *s)
 {
-	if (s->gate != NULL)	/* SwiGLU follows, and starts it */
+	if (acl_is_taken(s))
 		return PASSES;
 	return c->has_rows && has_same_rows(d->p, s->at, c->first->at) &&
 	    acl_matrix_has_graphs(&d->choice, &s->w->m) &&
@@ -69,6 +70,38 @@ may_join_gate(const struct device *d, const struct chain *c,
 	    acl_matrix_has_graphs(&d->choice, &g->w[0]->m) &&
 	    acl_matrix_has_graphs(&d->choice, &g->w[1]->m) &&
 	    acl_gate_rows(d, g, c->n) == c->n;
+}
+
+/* The host fills the memory that the first sum of rows needs with the rows.  The product
+ * has C for itself, and one block of rows in a graph.  The trial has sums after SwiGLU
+ * only. */
+static int
+may_join_sum(const struct device *d, const struct chain *c,
+    const struct acl_step *s)
+{
+	const struct acl_norm *norm = c->first->norm;
+
+	return acl_captures_fns(d) && (d->choice.chip.fns &
+	    ASCEND_FN_SWIGLU) != 0 && s - 2 == c->first &&
+	    c->first->kind == ACL_STEP_ROWS && (norm == NULL ||
+	    !acl_norm_is_there(norm)) &&
+	    acl_matrix_has_graphs(&d->choice, &s[-1].w->m) &&
+	    acl_rows_of_product(d, s - 1, 0, c->n) == c->n;
+}
+
+/* The host fills X unless a sum is there, and may want Y back. */
+static enum part
+part_of_norm(const struct device *d, const struct chain *c,
+    const struct acl_step *s)
+{
+	const int joins = !s->is_back && acl_captures_fns(d);
+
+	if (s->is_of_sum)
+		return joins && !c->has_rows && (s == c->first ||
+		    c->has_sum) ? JOINS : ENDS;
+	if (c->has_rows)	/* products with A follow */
+		return PASSES;
+	return joins && s == c->first ? JOINS : ENDS;
 }
 
 /* Are the calls of step s the same each time, and need they nothing from the host
@@ -88,14 +121,13 @@ part_of(const struct device *d, const struct chain *c,
 	if (!has_same_rows(d->p, s->at, c->first->at))
 		return ENDS;
 	switch (s->kind) {
-	case ACL_STEP_NORM:	/* the host fills X, and may want Y back */
-		if (c->has_rows)	/* products with A follow */
-			return PASSES;
-		return is_first && !s->is_back && acl_captures_fns(d) ?
-		    JOINS : ENDS;
+	case ACL_STEP_NORM:
+		return part_of_norm(d, c, s);
 	case ACL_STEP_ROWS:	/* the host fills A, unless a norm does */
-		return is_first || (!c->has_rows && s->norm ==
-		    c->first->norm) ? JOINS : ENDS;
+		return is_first || (!c->has_rows && c->norm != NULL &&
+		    s->norm == c->norm) ? JOINS : ENDS;
+	case ACL_STEP_SUM:
+		return may_join_sum(d, c, s) ? JOINS : ENDS;
 	default:
 		return may_join_gate(d, c, s->gate) ? JOINS : ENDS;
 	}
@@ -111,7 +143,8 @@ find_chain(const struct device *d, const struct acl_step *s, uint32_t n,
 	const struct acl_step *o = s;
 	enum part part = PASSES;
 
-	if (s->kind == ACL_STEP_HOST || s->kind == ACL_STEP_PRODUCT)
+	if (s->kind == ACL_STEP_HOST || s->kind == ACL_STEP_PRODUCT ||
+	    s->kind == ACL_STEP_SUM)
 		return 0;
 	for (; o < d->step + end; o++) {
 		part = part_of(d, &c, o);
@@ -120,12 +153,16 @@ find_chain(const struct device *d, const struct acl_step *s, uint32_t n,
 		if (part == PASSES)
 			continue;
 		c.end = (uint32_t)(o - d->step) + 1;
-		c.has_rows |= o->kind == ACL_STEP_ROWS;
+		c.has_rows = o->kind == ACL_STEP_ROWS || (c.has_rows &&
+		    o->kind != ACL_STEP_SUM);
+		if (o->kind == ACL_STEP_NORM)
+			c.norm = o->norm;
+		c.has_sum |= o->kind == ACL_STEP_SUM;
 		c.has_gate |= o->kind == ACL_STEP_SWIGLU;
 		c.nproducts += o->kind == ACL_STEP_PRODUCT;
 	}
 	*ret = c;
-	return part != FORBIDS && (c.nproducts > 0 || c.has_gate ||
+	return part != FORBIDS && (c.nproducts > 0 || c.has_gate || c.has_sum ||
 	    (c.has_rows && s->kind == ACL_STEP_NORM));
 }
 
@@ -145,7 +182,10 @@ name_chain(const struct device *d, const struct acl_step *s, uint32_t end,
 			words_add(ret, len, ", ", "SwiGLU with %s and %s",
 			    acl_name_of_step(d, s - 2),
 			    acl_name_of_step(d, s - 1));
-		else if (s->kind == ACL_STEP_PRODUCT && s->gate == NULL)
+		else if (s->kind == ACL_STEP_SUM)
+			words_add(ret, len, ", ", "residual sum after %s",
+			    acl_name_of_step(d, s - 1));
+		else if (s->kind == ACL_STEP_PRODUCT && !acl_is_taken(s))
 			words_add(ret, len, ", ", "%s%s", nproducts++ == 0 ?
 			    "product with " : "", acl_name_of_step(d, s));
 }
@@ -222,7 +262,12 @@ start_chain(struct device *d, const struct acl_step *s, uint32_t end,
 
 	for (; s < d->step + end && rc == 0; s++) {
 		if (s->kind == ACL_STEP_NORM && !is_replay)
-			rc = acl_norm_start(d, s->norm, d->rows, reterr);
+			rc = acl_start_norm(d, s, reterr);
+		if (s->kind == ACL_STEP_SUM && !is_replay)
+			rc = acl_sum_tasks(d, s, n, reterr);
+		if (s->kind == ACL_STEP_SUM && rc == 0)
+			acl_sum_note(d, s, batch_of(d->batch, d->p, s->at),
+			    n);
 		if (s->kind == ACL_STEP_SWIGLU && !is_replay)
 			rc = acl_gate_start(d, s->gate, 0, n, reterr);
 		if (s->kind != ACL_STEP_ROWS)

@@ -6,6 +6,7 @@
  *	span.c capture.c	operations, one after the other; captured ones
  *	norms.c		norms whose rows stay there for products
  *	swiglu.c	SwiGLU of such products
+ *	residual.c	sums of products and the residual
  *	trial.c		finds a way of multiplying, with known answers
  *	attempt.c	does that in a process of its own
  *	ops.c ops_trial.c	other operators, and a trial of each
@@ -19,9 +20,10 @@
  *	session.c memory.c	stream, pools, aligned host memory
  *	lib.c codes.c board.c layout.c	the library, the machine, layouts
  *
- * The processor multiplies matrices, and computes norms before that and SwiGLU after
- * it; other operators are only tried.  An operation that it does not compute runs on
- * the session's cores, in the same memory, with the CPU's bits; explain says why. */
+ * The processor multiplies matrices, and computes norms before that, SwiGLU and
+ * residual sums after it; other operators are only tried.  An operation that it
+ * does not compute runs on the session's cores, in the same memory, with the
+ * CPU's bits; explain says why. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -139,7 +141,6 @@ tell_operator(const struct device *d, enum op_kind kind,
     char reason[REASON_LEN])
 {
 	static const uint8_t fn[OP_NKINDS] = {	/* 1 + enum acl_fn; 0 = none */
-		[OP_ADD] = 1 + ACL_FN_ADD_TO,
 		[OP_ROPE] = 1 + ACL_FN_ROTATE,
 	};
 	char text[96];
@@ -171,7 +172,8 @@ ascend_supports(void *arg, const struct program *p, const struct op *op,
 		strlcpy(reason, "activations of experts are not built in yet",
 		    REASON_LEN);
 	else if (op->kind != OP_MATMUL && op->kind != OP_QUANTIZE &&
-	    op->kind != OP_RMS_NORM && op->kind != OP_SWIGLU)
+	    op->kind != OP_RMS_NORM && op->kind != OP_SWIGLU &&
+	    op->kind != OP_ADD)
 		tell_operator(arg, op->kind, reason);
 	else if (op->kind == OP_MATMUL && weight_is_for_host(&op->w->ext))
 		strlcpy(reason, "the choice of experts keeps the host's "
@@ -257,17 +259,21 @@ ascend_upload(struct device *d, const struct weights *ws,
 
 /* --- spans --- */
 
-/* Does SwiGLU on the processor start this product? */
-static int
-is_for_swiglu(struct device *d, const struct program *p, const struct op *op)
+/* SwiGLU or a sum on the processor that starts this product, or NULL. */
+static const char *
+name_starter(struct device *d, const struct program *p, const struct op *op)
 {
-	const struct op *o;
+	const struct op *o = op + 1;
 
-	for (o = op + 1; o <= op + 2 && o < p->op + p->nops; o++)
+	if (o < p->op + p->nops && o->kind == OP_ADD && o->in[1] == op->out)
+		return acl_sum_reason(d, p, o) == NULL ? "a sum" : NULL;
+
+	for (; o <= op + 2 && o < p->op + p->nops; o++)
 		if (o->kind == OP_SWIGLU && !o->experts && (o->in[0] == op->out ||
 		    o->in[1] == op->out))
-			return acl_swiglu_reason(d, p, o) == NULL;
-	return 0;
+			return acl_swiglu_reason(d, p, o) == NULL ? "SwiGLU" :
+			    NULL;
+	return NULL;
 }
 
 /* Few rows are captured, or why not. */
@@ -318,14 +324,15 @@ explain_product(struct device *d, const struct program *p,
 	const struct acl_matrix m = acl_matrix_of(d, op);
 	const struct quant_info *from = op->w->ext.type == types[m.format] ?
 	    NULL : quant_info(op->w->ext.type);
+	const char *starter = name_starter(d, p, op);
 
 	set_way(d, &m, ret);
 	words_add(ret, REASON_LEN, "", " of %s%s%s%s", formats[m.format],
 	    acl_form_of(&d->choice, &m).nz != ACL_ND ? " in FRACTAL_NZ" : "",
 	    from != NULL ? ", made from " : "", from != NULL ? from->name :
 	    "");
-	if (is_for_swiglu(d, p, op))
-		strlcat(ret, ", for SwiGLU", REASON_LEN);
+	if (starter != NULL)
+		words_add(ret, REASON_LEN, "", ", for %s", starter);
 	else
 		tell_capture(d, acl_matrix_has_graphs(&d->choice, &m) ?
 		    d->choice.graph_why : ACL_GRAPH_NOT_THIS, ret);
@@ -336,24 +343,31 @@ ascend_explain(struct device *d, const struct program *p, const struct op *op,
     char ret[REASON_LEN], struct err *reterr)
 {
 	const char *why = acl_host_reason(d, p, op);
+	int rc = acl_check_calls(d, reterr);
 
-	(void)reterr;
-	if (why == NULL && op->kind == OP_RMS_NORM) {
+	if (rc < 0)
+		return rc;
+	if (why != NULL)
+		strlcpy(ret, why, REASON_LEN);
+	else if (op->kind == OP_RMS_NORM) {
 		snprintf(ret, REASON_LEN, "%s, for products",
-		    acl_fn_name(ACL_FN_NORM));
+		    acl_fn_name(acl_norm_is_added(d, p, op) ?
+		    ACL_FN_ADD_NORM : ACL_FN_NORM));
 		tell_capture(d, d->choice.graph_fns_why, ret);
-	} else if (why == NULL && op->kind == OP_SWIGLU) {
+	} else if (op->kind == OP_SWIGLU) {
 		snprintf(ret, REASON_LEN, "%s and %s, of results of products",
 		    acl_fn_name(ACL_FN_SILU), acl_fn_name(ACL_FN_MUL));
 		tell_capture(d, d->choice.graph_fns_why, ret);
-	} else if (why == NULL && op->kind == OP_QUANTIZE)
+	} else if (op->kind == OP_ADD) {
+		strlcpy(ret, acl_sum_text(d, p, op), REASON_LEN);
+		tell_capture(d, d->choice.chip.fns & ASCEND_FN_SWIGLU ?
+		    d->choice.graph_fns_why : ACL_GRAPH_NOT_THIS, ret);
+	} else if (op->kind == OP_QUANTIZE)
 		snprintf(ret, REASON_LEN, "rounded to 16-bit floats, for "
 		    "products; %u shapes of the model were tried",
 		    d->choice.unfit.tried);
-	else if (why == NULL)
-		explain_product(d, p, op, ret);
 	else
-		strlcpy(ret, why, REASON_LEN);
+		explain_product(d, p, op, ret);
 	return why != NULL;
 }
 

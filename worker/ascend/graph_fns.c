@@ -1,6 +1,6 @@
-/* worker/ascend/graph_fns.c - finds out whether norms and SwiGLU may be captured with
- * their products, see graph.h: a small device runs each batch by graphs, then by
- * calls.
+/* worker/ascend/graph_fns.c - finds out whether norms, SwiGLU and residual sums may
+ * be captured with their products, see graph.h: a small device runs each batch by
+ * graphs, then by calls.
  *
  * It has two layers of the same shapes, and computes other numbers of rows in between.
  * That binds kept executors to other addresses, so that graphs show whether they have
@@ -15,10 +15,10 @@
 #include "span.h"
 #include "trial.h"
 
-/* A layer: x (K) -> norm -> gate and up (N) -> SwiGLU (N). */
+/* A layer: x (K) -> norm -> gate and up (N) -> SwiGLU (N) -> down (K) -> x += down. */
 enum { K = 64, N = 80, LAYERS = 2, ROUNDS = 2,
-	ROWS = ASCEND_FEW_ROWS + ASCEND_ROWS, LAYER_OPS = 4,
-	LAYER_WEIGHTS = 3, TENSORS = 1 + LAYERS * LAYER_OPS };
+	ROWS = ASCEND_FEW_ROWS + ASCEND_ROWS, LAYER_OPS = 6,
+	LAYER_WEIGHTS = 4, TENSORS = 1 + LAYERS * LAYER_OPS };
 
 #define WAIT_NS		(UINT64_C(1000000000) * (ACL_OPERATOR_S + 2))
 #define LEDGER_BYTES	(4 * GIB)
@@ -44,7 +44,7 @@ static void
 make_weights(struct tryout *t, unsigned layer)
 {
 	static const enum role roles[LAYER_WEIGHTS] = { ROLE_FFN_NORM,
-	    ROLE_FFN_GATE, ROLE_FFN_UP };
+	    ROLE_FFN_GATE, ROLE_FFN_UP, ROLE_FFN_DOWN };
 	unsigned i, j;
 
 	for (i = 0; i < LAYER_WEIGHTS; i++) {
@@ -52,35 +52,55 @@ make_weights(struct tryout *t, unsigned layer)
 		t->weight[j].ext.role = roles[i];
 		t->weight[j].ext.type = QUANT_F32;
 		if (i > 0)
-			t->weight[j].mat = (struct mat){ .n = N, .k = K,
-			    .data = t->scale[j] };
+			t->weight[j].mat = (struct mat){ .n = i < 3 ? N : K,
+			    .k = i < 3 ? K : N, .data = t->scale[j] };
 	}
+}
+
+/* Operations of a layer that the device computes. */
+static uint32_t
+layer_ops(uint32_t fns)
+{
+	return (fns & ASCEND_FN_SWIGLU) == 0 ? 3 :
+	    (fns & ASCEND_FN_ADDS) == 0 ? 4 : LAYER_OPS;
 }
 
 /* Returns the number of operations. */
 static uint32_t
-make_ops(struct tryout *t, unsigned layer, int has_swiglu)
+make_ops(struct tryout *t, unsigned layer, uint32_t fns)
 {
-	const uint32_t n = has_swiglu ? LAYER_OPS : LAYER_OPS - 1;
+	static const struct {
+		enum op_kind kind;
+		uint16_t in[2];		/* of the layer's results, from 1 on;
+					 * 0 = x */
+		int weight;		/* 1 + number */
+	} ops[LAYER_OPS] = { { OP_RMS_NORM, { 0, NO_TENSOR }, 1 },
+	    { OP_MATMUL, { 1, NO_TENSOR }, 2 },
+	    { OP_MATMUL, { 1, NO_TENSOR }, 3 }, { OP_SWIGLU, { 2, 3 }, 0 },
+	    { OP_MATMUL, { 4, NO_TENSOR }, 4 }, { OP_ADD, { 0, 5 }, 0 } };
+	const uint32_t n = layer_ops(fns);
 	const struct weight *w = t->weight + layer * LAYER_WEIGHTS;
-	const uint16_t first = (uint16_t)(1 + layer * LAYER_OPS);
+	const uint16_t first = (uint16_t)(layer * LAYER_OPS);
 	struct op *op = t->op + layer * n;
-	unsigned i;
+	unsigned i, j;
+	uint16_t in;
 
-	for (i = 0; i < n; i++)
-		op[i] = (struct op){ .kind = i == 0 ? OP_RMS_NORM : i == 3 ?
-		    OP_SWIGLU : OP_MATMUL, .out = (uint16_t)(first + i),
-		    .in = { i == 0 ? 0 : first, NO_TENSOR },
-		    .routes = NO_TENSOR, .w = i < 3 ? &w[i] : NULL };
-	if (has_swiglu) {
-		op[3].in[0] = (uint16_t)(first + 1);
-		op[3].in[1] = (uint16_t)(first + 2);
+	for (i = 0; i < n; i++) {
+		op[i] = (struct op){ .kind = ops[i].kind, .out = (uint16_t)(
+		    ops[i].kind == OP_ADD ? 0 : first + 1 + i),
+		    .routes = NO_TENSOR, .w = ops[i].weight == 0 ? NULL :
+		    &w[ops[i].weight - 1] };
+		for (j = 0; j < 2; j++) {
+			in = ops[i].in[j];
+			op[i].in[j] = in == 0 || in == NO_TENSOR ? in :
+			    (uint16_t)(first + in);
+		}
 	}
 	return n;
 }
 
 static void
-make_program(struct tryout *t, int has_swiglu)
+make_program(struct tryout *t, uint32_t fns)
 {
 	uint32_t i, nops = 0;
 
@@ -89,12 +109,12 @@ make_program(struct tryout *t, int has_swiglu)
 	    .n = LAYERS * LAYER_WEIGHTS };
 	for (i = 0; i < LAYERS; i++) {
 		make_weights(t, i);
-		nops += make_ops(t, i, has_swiglu);
+		nops += make_ops(t, i, fns);
 	}
 	for (i = 0; i < TENSORS; i++)
 		t->tensor[i] = (struct tensor){ .store = STORE_SCRATCH,
-		    .act = ACT_F32, .cols = i % LAYER_OPS > 1 || (i > 0 && i %
-		    LAYER_OPS == 0) ? N : K, .rows = ROWS,
+		    .act = ACT_F32, .cols = i % LAYER_OPS > 1 &&
+		    i % LAYER_OPS < 5 ? N : K, .rows = ROWS,
 		    .row_bytes = N * sizeof(float),
 		    .offset = i * sizeof(t->rows[0]) };
 	t->p = (struct program){ .env = { .hp = &t->hp, .ws = &t->ws,
@@ -128,7 +148,7 @@ load(struct tryout *t, struct err *reterr)
 		put_numbers(t->values, N * K, i);
 		w = acl_find_weight(d, i);
 		rc = w == NULL ? acl_norms_upload(d, i, t->values, reterr) :
-		    acl_put_weights(&d->products, &w->m, QUANT_F32, 0, N,
+		    acl_put_weights(&d->products, &w->m, QUANT_F32, 0, w->m.n,
 		    t->values, d->row, w->scale, reterr);
 		if (rc == 0 && w != NULL)
 			rc = acl_products_convert(&d->products, &w->m, reterr);
@@ -138,7 +158,7 @@ load(struct tryout *t, struct err *reterr)
 
 /* Place, load and capture: 1; 0: the device does not compute all of it. */
 static int
-begin(struct tryout *t, int has_swiglu, uint64_t *ret_bytes,
+begin(struct tryout *t, uint32_t fns, uint64_t *ret_bytes,
     struct err *reterr)
 {
 	const struct device_buf compute = { t->rows, sizeof(t->rows) };
@@ -149,8 +169,10 @@ begin(struct tryout *t, int has_swiglu, uint64_t *ret_bytes,
 
 	if ((rc = acl_place(d, &t->p, &t->ws, reterr)) < 0)
 		return rc;
-	if (d->nweights != 2 * LAYERS || d->norms.n != LAYERS ||
-	    d->gates.n != (has_swiglu ? LAYERS : 0))
+	if (d->nweights != (layer_ops(fns) < LAYER_OPS ? 2 : 3) * LAYERS ||
+	    d->norms.n != LAYERS || d->gates.n != (layer_ops(fns) > 3 ?
+	    LAYERS : 0) || d->sums.n != (layer_ops(fns) == LAYER_OPS ?
+	    LAYERS : 0))
 		return 0;
 	if ((rc = load(t, reterr)) < 0)
 		return rc;
@@ -226,12 +248,12 @@ compare(struct tryout *t, struct acl_notes *notes, int32_t *ret_why,
 /* --- the trial --- */
 
 static int
-run_trial(struct tryout *t, struct acl_notes *notes, int has_swiglu,
+run_trial(struct tryout *t, struct acl_notes *notes, uint32_t fns,
     struct acl_choice *c)
 {
 	uint64_t nbytes = 0;
 	struct err e = { 0 };
-	int rc = begin(t, has_swiglu, &nbytes, &e);
+	int rc = begin(t, fns, &nbytes, &e);
 
 	c->graph_fns_why = rc > 0 ? ACL_GRAPH_FINE : ACL_GRAPH_NOT_THIS;
 	if (rc > 0)
@@ -252,7 +274,6 @@ acl_graph_try_fns(struct acl_session *s, struct acl_notes *notes,
     uint32_t fns, struct acl_choice *c)
 {
 	const uint8_t was = notes->outcome[ACL_NOTE_GRAPH_FNS];
-	const int has_swiglu = (fns & ASCEND_FN_SWIGLU) != 0;
 	static struct tryout t;
 	struct device *d = &t.d;
 	struct err unused;
@@ -265,14 +286,14 @@ acl_graph_try_fns(struct acl_session *s, struct acl_notes *notes,
 	if (c->graph_fns_why != ACL_GRAPH_FINE || fns == 0)
 		return 0;
 	memset(&t, 0, sizeof(t));
-	make_program(&t, has_swiglu);
+	make_program(&t, fns);
 	mem_ledger_init(&t.ledger, s->src.session, LEDGER_BYTES);
 	*d = (struct device){ .conf = { .session = s->src.session,
 	    .par = &par_alone, .ledger = &t.ledger }, .s = *s, .choice = *c,
 	    .memo = &d->own_memo, .p = &t.p };
 	d->choice.chip.fns = fns;
 	notes->trying = 1 + ACL_NOTE_GRAPH_FNS;
-	if ((rc = run_trial(&t, notes, has_swiglu, c)) < 0)
+	if ((rc = run_trial(&t, notes, fns, c)) < 0)
 		return rc;
 	is_lost = d->s.is_lost;
 	/* No task is left, so memory can be freed. */

@@ -21,12 +21,6 @@
 
 /* --- which norms --- */
 
-static int
-uses(const struct op *o, uint16_t tensor)
-{
-	return o->in[0] == tensor || o->in[1] == tensor || o->routes == tensor;
-}
-
 /* The next operation after `at` that uses what `made` made, or NULL. */
 static const struct op *
 next_user(const struct program *p, const struct op *made, const struct op *at)
@@ -34,7 +28,7 @@ next_user(const struct program *p, const struct op *made, const struct op *at)
 	const struct op *o;
 
 	for (o = made + 1; o < p->op + p->nops; o++) {
-		if (o > at && uses(o, made->out))
+		if (o > at && acl_op_uses(o, made->out))
 			return o;
 		if (o->out == made->out)
 			break;
@@ -99,10 +93,11 @@ segment_of(const struct device *d, uint32_t k)
 }
 
 static struct acl_fn_shape
-norm_shape(const struct program *p, uint32_t rows, uint32_t cols)
+norm_shape(const struct program *p, enum acl_fn fn, uint32_t rows,
+    uint32_t cols)
 {
-	return (struct acl_fn_shape){ .fn = ACL_FN_NORM, .rows = rows,
-	    .cols = cols, .eps = p->env.hp->rms_eps };
+	return (struct acl_fn_shape){ .fn = fn, .rows = rows, .cols = cols,
+	    .eps = p->env.hp->rms_eps };
 }
 
 static struct acl_fn_shape
@@ -127,7 +122,7 @@ prepare_calls(struct device *d, const struct program *p, uint32_t cols,
 	f->workspace_most = d->choice.chip.workspace_bytes;
 	for (i = 0; i < ACL_FN_CLASSES; i++) {
 		rows = acl_fn_class(i);
-		shape = norm_shape(p, rows, cols);
+		shape = norm_shape(p, ACL_FN_NORM, rows, cols);
 		if ((rc = acl_fns_prepare(f, &shape, NULL, reterr)) < 0)
 			return rc;
 		for (at = 0; at < cols; at += len) {
@@ -162,6 +157,7 @@ acl_norm_reason(struct device *d, const struct program *p,
 	const uint32_t cols = p->t[op->in[0]].cols;
 	struct err e = { 0 };
 	const char *why;
+	int rc;
 
 	if ((why = acl_products_reason(d)) != NULL ||
 	    (why = outcome_reason(d)) != NULL)
@@ -176,12 +172,47 @@ acl_norm_reason(struct device *d, const struct program *p,
 	if (!acl_unfit_allows(&d->choice.unfit, ACL_SHAPE_NORM, cols, 0,
 	    d->norms.reason, sizeof(d->norms.reason)))
 		return d->norms.reason;
-	if (prepare_calls(d, p, cols, &e) == 0)
-		return NULL;
-	snprintf(d->norms.reason, sizeof(d->norms.reason), "%.*s",
-	    (int)sizeof(d->norms.reason) - 1,
-	    acl_without_session(d->conf.session, e.msg));
-	return d->norms.reason;
+	rc = prepare_calls(d, p, cols, &e);
+	return rc == 0 ? NULL : acl_refused(d, rc, &e, d->norms.reason,
+	    sizeof(d->norms.reason));
+}
+
+/* May a sum of the processor come before this norm, here or in another stage?
+ * The head's norm follows the selection of its rows; residual.c has the other
+ * reasons. */
+static int
+may_follow_sum(const struct program *p, const struct op *op)
+{
+	const uint32_t role = op->w->ext.role;
+
+	return (role == ROLE_ATTN_NORM || role == ROLE_FFN_NORM) &&
+	    p->env.hp->n_expert == 0 && weights_find(p->env.ws, role ==
+	    ROLE_ATTN_NORM ? ROLE_ATTN_POST_NORM : ROLE_FFN_POST_NORM,
+	    op->layer) == NULL;
+}
+
+int
+acl_norm_is_added(struct device *d, const struct program *p,
+    const struct op *op)
+{
+	const uint32_t cols = p->t[op->in[0]].cols;
+	struct acl_fn_shape shape;
+	struct err e = { 0 };
+	char text[sizeof(d->norms.reason)];
+	unsigned i;
+	int rc = 0;
+
+	if ((d->choice.chip.fns & ASCEND_FN_ADD_NORMS) == 0 ||
+	    !may_follow_sum(p, op) || !acl_unfit_allows(&d->choice.unfit,
+	    ACL_SHAPE_SUM, cols, 0, text, sizeof(text)))
+		return 0;
+	for (i = 0; i < ACL_FN_CLASSES && rc == 0; i++) {
+		shape = norm_shape(p, ACL_FN_ADD_NORM, acl_fn_class(i), cols);
+		rc = acl_fns_prepare(&d->norms.f, &shape, NULL, &e);
+	}
+	if (rc < 0)
+		acl_refused(d, rc, &e, text, sizeof(text));
+	return rc == 0;
 }
 
 /* --- memory --- */
@@ -203,10 +234,35 @@ acl_norms_choose(struct device *d, const struct program *p,
 		x->norm[x->n++] = (struct acl_norm){
 		    .op = (uint32_t)(op - p->op),
 		    .i = (uint32_t)(op->w - p->env.ws->w),
-		    .cols = p->t[op->in[0]].cols, .scale = NAN };
+		    .cols = p->t[op->in[0]].cols, .scale = NAN,
+		    .is_added = acl_norm_is_added(d, p, op) };
 		ascend_norms_add(z, &d->choice.chip, p->t[op->in[0]].cols);
 	}
 	return 0;
+}
+
+/* x + -0 is x, also where x is a zero. */
+static int
+alloc_zeros(struct device *d, const struct ascend_sizes *z,
+    struct err *reterr)
+{
+	const uint64_t nbytes = ascend_zeros_bytes(z);
+	struct acl_norms *x = &d->norms;
+	float *there = x->x.p;
+	uint32_t i;
+	int rc;
+
+	for (i = 0; i < x->n && !x->norm[i].is_added; i++)
+		continue;
+	if (i == x->n)
+		return 0;
+	if ((rc = acl_alloc_floats(d, nbytes, "zeros for norms", &x->zeros,
+	    reterr)) < 0 || (rc = acl_alloc_floats(d, nbytes,
+	    "sums of norms", &x->dropped, reterr)) < 0)
+		return rc;
+	for (i = 0; i < nbytes / sizeof(*there); i++)
+		there[i] = -0.0f;
+	return acl_put_floats(d, x->zeros, there, i, reterr);
 }
 
 int
@@ -234,7 +290,7 @@ acl_norms_alloc(struct device *d, const struct ascend_sizes *z,
 	for (i = 0; i < x->n && rc == 0; i++)
 		rc = acl_alloc_floats(d, x->norm[i].cols * sizeof(float),
 		    "a norm", &x->norm[i].w, reterr);
-	return rc;
+	return rc < 0 ? rc : alloc_zeros(d, z, reterr);
 }
 
 /* The power of two for rows of this norm, or NAN.  A few large weights hardly change
@@ -262,11 +318,8 @@ static int
 upload(struct device *d, struct acl_norm *m, const float *w,
     struct err *reterr)
 {
-	const struct acl_source *src = &d->s.src;
-	const uint64_t nbytes = m->cols * sizeof(float);
 	float *there = d->norms.x.p;
 	uint32_t i;
-	int rc;
 
 	m->scale = scale_for(d, m, w);
 	if (isnan(m->scale)) {
@@ -276,10 +329,7 @@ upload(struct device *d, struct acl_norm *m, const float *w,
 	}
 	for (i = 0; i < m->cols; i++)
 		there[i] = w[i] / m->scale;
-	rc = src->lib->aclrtMemcpy(m->w, nbytes, there, nbytes,
-	    ACL_MEMCPY_HOST_TO_DEVICE);
-	return rc == ACL_SUCCESS ? 0 : acl_failed(src->lib, src->session,
-	    "aclrtMemcpy", rc, reterr);
+	return acl_put_floats(d, m->w, there, m->cols, reterr);
 }
 
 int
@@ -327,27 +377,56 @@ acl_norm_is_there(const struct acl_norm *m)
 }
 
 int
-acl_norm_start(struct device *d, const struct acl_norm *m, uint32_t rows,
+acl_norm_start_sum(struct device *d, const struct acl_norm *m, uint32_t r,
+    uint32_t rows, const float *x, const float *y, float *sum,
     struct err *reterr)
 {
-	struct acl_norms *x = &d->norms;
+	const struct acl_fn_shape shape = norm_shape(d->p, ACL_FN_ADD_NORM,
+	    rows, m->cols);
+	const uint64_t at = (uint64_t)r * m->cols;
+	struct acl_norms *n = &d->norms;
+
+	return acl_fns_start(&n->f, &shape, (void *[ACL_FN_ARGS]){
+	    (float *)(uintptr_t)x + at, (float *)(uintptr_t)y, m->w },
+	    (void *[ACL_FN_ARGS]){ n->y + at, n->rstd + r, sum }, NULL,
+	    reterr);
+}
+
+int
+acl_norm_start_of(struct device *d, const struct acl_norm *m, uint32_t rows,
+    const float *x, struct err *reterr)
+{
+	struct acl_norms *n = &d->norms;
 	struct acl_fn_shape shape;
 	uint64_t at;
 	uint32_t r;
 	int rc = 0;
 
+	for (r = 0; r < rows && rc == 0; r += shape.rows) {
+		shape = norm_shape(d->p, ACL_FN_NORM, acl_fn_rows(rows - r),
+		    m->cols);
+		at = (uint64_t)r * m->cols;
+		rc = m->is_added ? acl_norm_start_sum(d, m, r, shape.rows, x,
+		    n->zeros, n->dropped, reterr) : acl_fns_start(&n->f,
+		    &shape, (void *[ACL_FN_ARGS]){ (float *)(uintptr_t)x + at,
+		    m->w }, (void *[ACL_FN_ARGS]){ n->y + at, n->rstd + r },
+		    NULL, reterr);
+	}
+	return rc;
+}
+
+int
+acl_norm_start(struct device *d, const struct acl_norm *m, uint32_t rows,
+    struct err *reterr)
+{
+	struct acl_norms *x = &d->norms;
+	int rc;
+
 	if (x->device_x != x->x.p && (rc = acl_session_copy(&d->s,
 	    x->device_x, x->x.p, (uint64_t)rows * m->cols * sizeof(float),
 	    ACL_MEMCPY_HOST_TO_DEVICE, reterr)) < 0)
 		return rc;
-	for (r = 0; r < rows && rc == 0; r += shape.rows) {
-		shape = norm_shape(d->p, acl_fn_rows(rows - r), m->cols);
-		at = (uint64_t)r * m->cols;
-		rc = acl_fns_start(&x->f, &shape, (void *[ACL_FN_ARGS]){
-		    x->device_x + at, m->w }, (void *[ACL_FN_ARGS]){
-		    x->y + at, x->rstd + r }, NULL, reterr);
-	}
-	return rc;
+	return acl_norm_start_of(d, m, rows, x->device_x, reterr);
 }
 
 int

@@ -45,6 +45,8 @@ static const struct fn {
 	    { HALVES } },
 	[ACL_FN_TO_FLOAT] = { ACL_OP_Cast, "aclnnCast to 32 bits", { HALVES },
 	    { ROWS } },
+	[ACL_FN_SCALE_ROWS] = { ACL_OP_Mul, "aclnnMul by a column", { ROWS,
+	    NUMBERS }, { ROWS } },
 };
 
 static const uint32_t classes[ACL_FN_CLASSES] = { 1, 8, ACL_FN_MOST_ROWS };
@@ -219,6 +221,7 @@ phase_one(const struct acl_fns *f, struct acl_fn_call *c,
 		return l->Silu(in[0], out[0], ws, ex);
 	case ACL_FN_MUL:
 	case ACL_FN_SCALE:
+	case ACL_FN_SCALE_ROWS:
 		return l->Mul(in[0], in[1], out[0], ws, ex);
 	case ACL_FN_ADD:
 		return l->Add(in[0], in[1], c->one, out[0], ws, ex);

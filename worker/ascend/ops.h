@@ -24,6 +24,7 @@ enum acl_fn {
 	ACL_FN_ROTATE,			/* x, cosines, sines: halves of heads */
 	ACL_FN_TO_HALF,			/* to 16-bit floats, */
 	ACL_FN_TO_FLOAT,		/* and back */
+	ACL_FN_SCALE_ROWS,		/* rows times a number of each */
 	ACL_FNS
 };
 

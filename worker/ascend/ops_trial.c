@@ -18,14 +18,17 @@ enum { ROWS = ACL_FN_MOST_ROWS, HEAD = 32 };
 static const uint32_t widths[] = { 288, 4160 };
 #define EPS	1e-5f
 
-/* How far a number may be off: 2^relative of itself and 2^absolute. */
+/* How far a number may be off: 2^relative of itself and 2^absolute.  Sums have
+ * the bits of the host's: residual.c. */
+enum { EXACT = -64 };
 static const struct { int relative, absolute; } bounds[ACL_FNS] = {
 	[ACL_FN_NORM] = { -12, -18 }, [ACL_FN_ADD_NORM] = { -12, -18 },
 	[ACL_FN_SWIGLU] = { -12, -18 }, [ACL_FN_SILU] = { -12, -18 },
 	[ACL_FN_MUL] = { -22, -40 }, [ACL_FN_SCALE] = { -22, -40 },
-	[ACL_FN_ADD] = { -22, -40 },
-	[ACL_FN_ADD_TO] = { -22, -40 }, [ACL_FN_ROTATE] = { -20, -20 },
+	[ACL_FN_ADD] = { EXACT, EXACT },
+	[ACL_FN_ADD_TO] = { EXACT, EXACT }, [ACL_FN_ROTATE] = { -20, -20 },
 	[ACL_FN_TO_HALF] = { -10, -24 }, [ACL_FN_TO_FLOAT] = { -22, -40 },
+	[ACL_FN_SCALE_ROWS] = { -22, -40 },
 };
 
 /* Buffers on the device: inputs, then the results of products of rows of each class,
@@ -143,6 +146,14 @@ hard_for(enum acl_fn fn)
 	    fn == ACL_FN_TO_HALF || fn == ACL_FN_TO_FLOAT ? hard[1] : NULL;
 }
 
+/* Numbers of single rows begin here in a column: those of all rows are before,
+ * and a call's data begins at a multiple of 32 bytes. */
+static uint32_t
+column_at(uint32_t rows, uint32_t r)
+{
+	return rows == 1 ? ROWS + r * 8 : r;
+}
+
 /* Rows of different sizes, one of them zeros; a vector and angles are small. */
 static void
 make_inputs(struct trial *t)
@@ -157,6 +168,8 @@ make_inputs(struct trial *t)
 				t->in[k][r * n + i] = number(&state) * (k > 0 ?
 				    1 : r == 5 ? 0 : ldexpf(1, (int)(r % 9) -
 				    4));
+	for (r = 0; t->fn == ACL_FN_SCALE_ROWS && r < ROWS; r++)
+		t->in[1][column_at(1, r)] = t->in[1][r];
 	for (i = 0; h != NULL && i < n; i++)
 		t->in[0][HARD_ROW * n + i] = h[i % NITEMS(hard[0])];
 }
@@ -216,6 +229,8 @@ wanted(const struct trial *t, uint32_t r, uint32_t i, double scale)
 		return a * b;
 	case ACL_FN_SCALE:
 		return a * (double)t->in[1][i];
+	case ACL_FN_SCALE_ROWS:
+		return a * (double)t->in[1][r];
 	case ACL_FN_ROTATE:
 		return rotated(t, r, i);
 	case ACL_FN_TO_HALF:
@@ -223,7 +238,7 @@ wanted(const struct trial *t, uint32_t r, uint32_t i, double scale)
 	case ACL_FN_TO_FLOAT:
 		return (double)half_to_float(float_to_half(t->in[0][at]));
 	default:
-		return a + b;
+		return (double)(float)(a + b);
 	}
 }
 
@@ -273,6 +288,8 @@ start(struct trial *t, unsigned class, uint32_t r, struct err *reterr)
 
 	for (k = 0; k < ACL_FN_ARGS; k++)
 		in[k] = (char *)t->block[k] + r * input_step(t, k);
+	if (t->fn == ACL_FN_SCALE_ROWS)
+		in[1] = (float *)t->block[1] + column_at(shape.rows, r);
 	out[0] = result[0] + r * result_step(t);
 	/* A norm's scale of a row of one begins at a multiple of 32 bytes. */
 	out[1] = result[1] + (uint64_t)r * 32;
@@ -365,8 +382,10 @@ value(const struct trial *t, const void *row, uint32_t i)
 static int
 is_right(const struct trial *t, int is_sum)
 {
-	const double relative = ldexp(1, bounds[t->fn].relative);
-	const double absolute = ldexp(1, bounds[t->fn].absolute);
+	const double relative = ldexp(1, is_sum ? EXACT :
+	    bounds[t->fn].relative);
+	const double absolute = ldexp(1, is_sum ? EXACT :
+	    bounds[t->fn].absolute);
 	double want, scale;
 	const char *row;
 	uint32_t r, i;
@@ -376,8 +395,8 @@ is_right(const struct trial *t, int is_sum)
 		    result_step(t);
 		scale = norm_scale(t, r);
 		for (i = 0; i < t->cols; i++) {
-			want = is_sum ? (double)t->in[0][r * t->cols + i] +
-			    (double)t->in[1][r * t->cols + i] :
+			want = is_sum ? (double)(t->in[0][r * t->cols + i] +
+			    t->in[1][r * t->cols + i]) :
 			    wanted(t, r, i, scale);
 			if (!(fabs(value(t, row, i) - want) <= relative *
 			    fabs(want) + absolute))
@@ -406,6 +425,34 @@ is_alone(const struct trial *t)
 	return 1;
 }
 
+/* Has a norm the same bits if its sum is that of other numbers?  Then a session
+ * that begins with a norm has the bits of one that computes the sum before it,
+ * too. */
+static int
+is_of_sum(struct trial *t, struct err *reterr)
+{
+	const uint32_t n = ROWS * t->cols;
+	const uint64_t nbytes = n * sizeof(float);
+	float *norms = t->got[0], *again = t->got[ACL_FN_CLASSES - 1];
+	uint32_t i;
+
+	if (get_results(t, 0, reterr) < 0)
+		return 0;
+	memcpy(norms, again, nbytes);
+	for (i = 0; i < n; i++) {
+		t->in[0][i] += t->in[1][i];
+		t->in[1][i] = -0.0f;
+	}
+	return copy(t, t->block[0], t->in[0], nbytes,
+	    ACL_MEMCPY_HOST_TO_DEVICE, reterr) == 0 && copy(t, t->block[1],
+	    t->in[1], nbytes, ACL_MEMCPY_HOST_TO_DEVICE, reterr) == 0 &&
+	    start(t, ACL_FN_CLASSES - 1, 0, reterr) == 0 &&
+	    acl_session_wait(t->f.s, event_now_ns() + WAIT_NS, reterr) == 0 &&
+	    copy(t, again, t->block[INPUTS + (ACL_FN_CLASSES - 1) * RESULTS],
+	    nbytes, ACL_MEMCPY_DEVICE_TO_HOST, reterr) == 0 &&
+	    memcmp(norms, again, nbytes) == 0;
+}
+
 static enum acl_fn_outcome
 check(struct trial *t, struct err *reterr)
 {
@@ -420,7 +467,8 @@ check(struct trial *t, struct err *reterr)
 		if (!is_alone(t))
 			return ACL_FN_COMPANY;
 	}
-	return ACL_FN_RIGHT;
+	return t->fn != ACL_FN_ADD_NORM || is_of_sum(t, reterr) ?
+	    ACL_FN_RIGHT : ACL_FN_WRONG;
 }
 
 /* --- an operator --- */

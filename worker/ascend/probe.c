@@ -233,10 +233,19 @@ is_right(const struct acl_choice *c, enum acl_fn fn)
 static uint32_t
 usable_fns(const struct acl_choice *c)
 {
+	uint32_t fns = ASCEND_FN_NORMS;
+
 	if (!is_right(c, ACL_FN_NORM) || !is_right(c, ACL_FN_TO_HALF))
 		return 0;
-	return is_right(c, ACL_FN_SCALE) && is_right(c, ACL_FN_SILU) &&
-	    is_right(c, ACL_FN_MUL) ? ASCEND_FN_ALL : ASCEND_FN_NORMS;
+	if (!is_right(c, ACL_FN_SCALE))
+		return fns;
+	if (is_right(c, ACL_FN_SILU) && is_right(c, ACL_FN_MUL))
+		fns |= ASCEND_FN_SWIGLU;
+	if (is_right(c, ACL_FN_SCALE_ROWS) && (is_right(c, ACL_FN_ADD) ||
+	    is_right(c, ACL_FN_ADD_TO)))
+		fns |= ASCEND_FN_ADDS | (is_right(c, ACL_FN_ADD_NORM) ?
+		    ASCEND_FN_ADD_NORMS : 0);
+	return fns;
 }
 
 /* Take the ways of an earlier probe, or try all.  Not kept are trials that found

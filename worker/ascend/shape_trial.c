@@ -738,6 +738,27 @@ list_shapes(const struct acl_choice *c, const struct device_shapes *want,
 	for (i = 0; i < want->ngates; i++)
 		list_shape(ret, c->chip.fns & ASCEND_FN_SWIGLU,
 		    ACL_SHAPE_GATE, want->gate[i], 0);
+	/* The residual is as wide as the norms of it. */
+	for (i = 0; i < want->nnorms; i++)
+		list_shape(ret, c->chip.fns & ASCEND_FN_ADDS, ACL_SHAPE_SUM,
+		    want->norm[i], 0);
+}
+
+/* Fill ret with the operators of a residual sum; returns their number. */
+static unsigned
+sum_fns(const struct acl_choice *c, enum acl_fn ret[5])
+{
+	unsigned n = 0;
+
+	ret[n++] = ACL_FN_SCALE_ROWS;
+	ret[n++] = ACL_FN_SCALE;
+	ret[n++] = acl_fn_outcome(c->fn[ACL_FN_ADD]) == ACL_FN_RIGHT ?
+	    ACL_FN_ADD : ACL_FN_ADD_TO;
+	if (c->chip.fns & ASCEND_FN_ADD_NORMS)
+		ret[n++] = ACL_FN_ADD_NORM;
+	if (converts(c))
+		ret[n++] = ACL_FN_TO_FLOAT;
+	return n;
 }
 
 /* 0 or -EAGAIN. */
@@ -750,7 +771,11 @@ try_rows(struct trial *t, uint32_t kind, uint32_t cols, float eps,
 	    ACL_FN_MUL, ACL_FN_TO_FLOAT };
 	const struct acl_choice *c = t->p.choice;
 	const struct acl_fn_rows rows = { cols, eps, c->chip.workspace_bytes };
+	enum acl_fn sum[5];
 
+	if (kind == ACL_SHAPE_SUM)
+		return acl_try_fns_at(t->p.s, t->notes, sum, sum_fns(c, sum),
+		    &rows, ret);
 	return kind == ACL_SHAPE_NORM ? acl_try_fns_at(t->p.s, t->notes, norm,
 	    NITEMS(norm), &rows, ret) : acl_try_fns_at(t->p.s, t->notes, gate,
 	    NITEMS(gate) - !converts(c), &rows, ret);

@@ -99,6 +99,8 @@ name(uint32_t kind, uint32_t n, uint32_t k, char *ret, size_t len)
 		snprintf(ret, len, "norms of %u numbers", n);
 	else if (kind == ACL_SHAPE_GATE)
 		snprintf(ret, len, "SwiGLU of %u numbers", n);
+	else if (kind == ACL_SHAPE_SUM)
+		snprintf(ret, len, "residual sums of %u numbers", n);
 	else
 		snprintf(ret, len, "products of %u x %u", n, k);
 }
@@ -147,6 +149,8 @@ acl_unfit_allows(const struct acl_unfit *u, uint32_t kind, uint32_t n,
 		snprintf(ret, len, "%s", kind == ACL_SHAPE_NORM ?
 		    "too many norms of the model are wrong" : kind ==
 		    ACL_SHAPE_GATE ? "SwiGLU of the model is wrong" :
+		    kind == ACL_SHAPE_SUM ?
+		    "residual sums of the model are wrong" :
 		    "too many products of this format are wrong");
 	return s == NULL && !(u->kinds >> kind & 1);
 }

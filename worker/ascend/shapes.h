@@ -10,16 +10,17 @@
 #include "ops.h"
 
 /* A product of a format (enum ascend_format), or operators on rows. */
-enum { ACL_SHAPE_NORM = ASCEND_FORMATS, ACL_SHAPE_GATE, ACL_SHAPE_KINDS };
+enum { ACL_SHAPE_NORM = ASCEND_FORMATS, ACL_SHAPE_GATE, ACL_SHAPE_SUM,
+	ACL_SHAPE_KINDS };
 
 struct acl_shape {
 	uint32_t kind;
-	uint32_t n, k;			/* NORM, GATE: columns, 0 */
+	uint32_t n, k;			/* NORM, GATE, SUM: columns, 0 */
 	uint32_t outcome;		/* packed (ops.h) */
 };
 
 /* In a verdict: all that were tried, those that were used last at the end. */
-enum { ACL_MOST_SHAPES = DEVICE_MATRICES + DEVICE_NORMS +
+enum { ACL_MOST_SHAPES = DEVICE_MATRICES + 2 * DEVICE_NORMS +
 	DEVICE_GATES };
 struct acl_shapes {
 	uint32_t n;

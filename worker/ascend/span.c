@@ -181,6 +181,26 @@ add_gate(struct device *d, struct taking *x, uint32_t i,
 	return 1;
 }
 
+/* A sum with its product, if that is in this span.  Returns as add_gate(). */
+static int
+add_sum(struct device *d, struct taking *x, uint32_t i, struct acl_sum *sum,
+    struct err *reterr)
+{
+	const struct acl_step *last = d->step + d->nsteps - 1;
+	struct acl_step *step;
+	int rc;
+
+	if (d->span[d->nspans].n == 0 || last->kind != ACL_STEP_PRODUCT ||
+	    last->at + 1 != i || x->first != i)
+		return 0;
+	if ((rc = acl_sum_is_there(d, sum, reterr)) <= 0)
+		return rc;
+	x->first = i + 1;
+	step = add_step(d, ACL_STEP_SUM, i);
+	step->sum = step[-1].sum = sum;
+	return 1;
+}
+
 static int
 take_op(struct device *d, struct taking *x, uint32_t i, struct err *reterr)
 {
@@ -188,6 +208,7 @@ take_op(struct device *d, struct taking *x, uint32_t i, struct err *reterr)
 	const struct acl_weight *w = weight_of(d, op);
 	const struct acl_norm *norm = acl_find_norm(d, i);
 	struct acl_gate *gate = acl_find_gate(d, i);
+	struct acl_sum *sum = acl_find_sum(d, i);
 	const char *why = acl_host_reason(d, d->p, op);
 	int rc;
 
@@ -196,6 +217,8 @@ take_op(struct device *d, struct taking *x, uint32_t i, struct err *reterr)
 	if (norm != NULL && acl_norm_is_there(norm))
 		return add_norm(d, x, i, norm, reterr);
 	if (gate != NULL && (rc = add_gate(d, x, i, gate, reterr)) != 0)
+		return MIN(rc, 0);
+	if (sum != NULL && (rc = add_sum(d, x, i, sum, reterr)) != 0)
 		return MIN(rc, 0);
 	if (d->conf.strict && w == NULL)
 		return refuse_strict(d, op, why != NULL ? why :
@@ -243,8 +266,12 @@ acl_prepare(struct device *d, const struct span *s,
 	for (i = s->first; i < s->end; i++)
 		if ((rc = take_op(d, &x, i, reterr)) < 0)
 			return rc;
-	if ((rc = add_host(d, x.first, s->end, kv, compute, reterr)) < 0 ||
-	    (rc = acl_capture_span(d, reterr)) < 0)
+	if ((rc = acl_check_calls(d, reterr)) < 0 ||
+	    (rc = add_host(d, x.first, s->end, kv, compute, reterr)) < 0)
+		return rc;
+	acl_sums_link(d, d->step + d->span[d->nspans].first,
+	    d->span[d->nspans].n);
+	if ((rc = acl_capture_span(d, reterr)) < 0)
 		return rc;
 	d->nspans++;
 	return 0;
@@ -252,8 +279,16 @@ acl_prepare(struct device *d, const struct span *s,
 
 /* --- run --- */
 
-static float *
-row_at(const struct device *d, const struct batch *b, uint16_t id, uint64_t r)
+uint64_t
+acl_wait_end(uint64_t deadline_ns)
+{
+	return MIN(deadline_ns, event_now_ns() + UINT64_C(3000000000) *
+	    ACL_OPERATOR_S);
+}
+
+float *
+acl_row_at(const struct device *d, const struct batch *b, uint16_t id,
+    uint64_t r)
 {
 	const struct tensor *t = &d->p->t[id];
 	uint8_t *base = t->store == STORE_SCRATCH ? d->compute + t->offset :
@@ -284,7 +319,7 @@ put_rows(void *arg, unsigned thread)
 	for (; r < hi; r++) {
 		if (r < x->nrows)
 			d->scale[r] = acl_put_row(&d->products, k, d->rows,
-			    (uint32_t)r, row_at(d, x->b, x->step->rows, r));
+			    (uint32_t)r, acl_row_at(d, x->b, x->step->rows, r));
 		else
 			acl_put_zeros(&d->products, k, d->rows, (uint32_t)r);
 	}
@@ -304,7 +339,7 @@ put_floats(void *arg, unsigned thread)
 	par_share(d->conf.par, d->rows, thread, &r, &hi);
 	for (; r < hi; r++)
 		if (r < x->nrows)
-			memcpy(to + r * cols, row_at(d, x->b, from, r), cols *
+			memcpy(to + r * cols, acl_row_at(d, x->b, from, r), cols *
 			    sizeof(*to));
 		else
 			memset(to + r * cols, 0, cols * sizeof(*to));
@@ -324,7 +359,7 @@ get_floats(void *arg, unsigned thread)
 
 	par_share(d->conf.par, x->nrows, thread, &r, &hi);
 	for (; r < hi; r++) {
-		to = row_at(d, x->b, d->p->op[x->step->at].out, r);
+		to = acl_row_at(d, x->b, d->p->op[x->step->at].out, r);
 		for (i = 0; i < m->cols; i++)
 			to[i] = from[r * m->cols + i] * m->scale;
 	}
@@ -344,7 +379,7 @@ read_rows(void *arg, unsigned thread)
 
 	par_share(d->conf.par, x->nrows, thread, &r, &hi);
 	for (; r < hi; r++) {
-		y = row_at(d, x->b, op->out, x->r0 + r);
+		y = acl_row_at(d, x->b, op->out, x->r0 + r);
 		acl_products_read(&d->products, &w->m, x->nrows, x->at,
 		    (uint32_t)r, y);
 		for (i = 0; i < w->m.n; i++)
@@ -373,6 +408,12 @@ acl_rows_of_product(const struct device *d, const struct acl_step *s,
 {
 	return MIN(n - r0, acl_products_rows(&d->products, &s->w->m,
 	    ASCEND_ROWS));
+}
+
+int
+acl_is_taken(const struct acl_step *s)
+{
+	return s->gate != NULL || s->sum != NULL;
 }
 
 const char *
@@ -416,7 +457,7 @@ start_products(struct device *d, struct err *reterr)
 
 	for (; d->next < end; d->next++) {
 		s = &d->step[d->next];
-		if (s->kind == ACL_STEP_ROWS || s->gate != NULL ||
+		if (s->kind == ACL_STEP_ROWS || acl_is_taken(s) ||
 		    (s->kind == ACL_STEP_PRODUCT && (rc = start_product(d, s,
 		    reterr)) <= 0))
 			break;
@@ -453,14 +494,13 @@ name_products(const struct device *d, char *ret, size_t len)
 static int
 wait_product(struct device *d, uint64_t deadline_ns, struct err *reterr)
 {
-	const uint64_t most_ns = UINT64_C(3000000000) * ACL_OPERATOR_S;
 	char norm[NAME_LEN], names[256];
 	struct err e;
-	int rc = acl_queue_wait(&d->queue, MIN(deadline_ns, event_now_ns() +
-	    most_ns), &e);
+	int rc = acl_queue_wait(&d->queue, acl_wait_end(deadline_ns), &e);
 
 	if (rc == 0) {
 		d->norm = NULL;
+		acl_sums_waited(d);
 		return 0;
 	}
 	name_norm(d, norm, sizeof(norm));
@@ -480,7 +520,7 @@ finish_product(struct device *d, const struct acl_step *s,
 	struct share x = { .d = d, .step = s, .b = b };
 	int rc;
 
-	if (s->gate != NULL)	/* SwiGLU follows, which computes this, too */
+	if (acl_is_taken(s))
 		return 0;
 	if (d->next < step) {	/* the rows are from an earlier span */
 		d->next = step;
@@ -499,26 +539,40 @@ finish_product(struct device *d, const struct acl_step *s,
 	return 0;
 }
 
+int
+acl_start_norm(struct device *d, const struct acl_step *s, struct err *reterr)
+{
+	if (!s->is_of_sum)
+		return acl_norm_start(d, s->norm, d->rows, reterr);
+	if (s[-1].kind == ACL_STEP_SUM && s[-1].norm != NULL)
+		return 0;	/* the sum has started it */
+	return acl_norm_start_of(d, s->norm, d->rows, d->sums.x[s->x_at],
+	    reterr);
+}
+
 /* The products of an earlier norm have been waited for, so X is free. */
 static int
 run_norm(struct device *d, const struct acl_step *s, const struct batch *b,
     uint32_t n, uint64_t deadline_ns, struct err *reterr)
 {
-	const uint64_t most_ns = UINT64_C(3000000000) * ACL_OPERATOR_S;
 	struct share x = { .d = d, .step = s, .b = b, .nrows = n };
 	struct err e = { 0 };
 	int rc;
 
 	d->rows = acl_products_fill(&d->products, n);
-	d->conf.par->run(d->conf.par, put_floats, &x);
+	if (!s->is_of_sum)
+		d->conf.par->run(d->conf.par, put_floats, &x);
 	d->calls++;
 	d->norm = s;
+	if (s->is_of_sum && s < d->step + d->replayed)
+		return 0;
 	if ((rc = acl_replay(d, s, n, reterr)) != 0)
 		return MIN(rc, 0);
-	rc = acl_norm_start(d, s->norm, d->rows, &e);
+	rc = acl_start_norm(d, s, &e);
 	if (rc == 0 && s->is_back && (rc = acl_norm_back(d, s->norm, n,
-	    &e)) == 0 && (rc = acl_session_wait(&d->s, MIN(deadline_ns,
-	    event_now_ns() + most_ns), &e)) == 0) {
+	    &e)) == 0 && (rc = acl_session_wait(&d->s, acl_wait_end(
+	    deadline_ns), &e)) == 0) {
+		acl_sums_waited(d);
 		d->conf.par->run(d->conf.par, get_floats, &x);
 		d->norm = NULL;
 	}
@@ -539,7 +593,7 @@ get_results(void *arg, unsigned thread)
 
 	par_share(d->conf.par, x->nrows, thread, &r, &hi);
 	for (; r < hi; r++)
-		memcpy(row_at(d, x->b, d->p->op[x->step->at].out, x->r0 + r),
+		memcpy(acl_row_at(d, x->b, d->p->op[x->step->at].out, x->r0 + r),
 		    from + r * cols, cols * sizeof(*from));
 }
 
@@ -592,10 +646,30 @@ run_gate(struct device *d, const struct acl_step *s, const struct batch *b,
 		    event_now_ns() + most_ns), &e)) < 0)
 			return fail_gate(d, s, rc, &e, reterr);
 		d->norm = NULL;
+		acl_sums_waited(d);
 		d->conf.par->run(d->conf.par, get_results, &x);
 		d->calls += 3;
 	}
 	d->next = (uint32_t)(s - d->step) + 1;
+	d->next_row = 0;
+	return start_products(d, reterr);
+}
+
+/* Earlier products have been read. */
+static int
+run_sum(struct device *d, const struct acl_step *s, const struct batch *b,
+    uint32_t n, uint64_t deadline_ns, struct err *reterr)
+{
+	const uint32_t next = (uint32_t)(s - d->step) + 1;
+	int rc;
+
+	d->calls += 2;
+	if (s >= d->step + d->replayed && (rc = acl_sum_start(d, s, b, n,
+	    deadline_ns, reterr)) < 0)
+		return rc;
+	if (d->next >= next)	/* a graph has started later products */
+		return 0;
+	d->next = next;
 	d->next_row = 0;
 	return start_products(d, reterr);
 }
@@ -621,6 +695,16 @@ acl_start_rows(struct device *d, const struct acl_step *s, struct err *reterr)
 	return start_products(d, reterr);
 }
 
+/* Is the first product of these rows, which the host makes, a sum's? */
+static int
+is_before_sum(const struct device *d, const struct acl_step *s)
+{
+	const struct acl_step *end = d->step + d->running->first +
+	    d->running->n;
+
+	return !has_norm(s) && end - s > 2 && s[2].kind == ACL_STEP_SUM;
+}
+
 static int
 fill_rows(struct device *d, const struct acl_step *s, const struct batch *b,
     uint32_t n, struct err *reterr)
@@ -637,10 +721,31 @@ fill_rows(struct device *d, const struct acl_step *s, const struct batch *b,
 		d->conf.par->run(d->conf.par, put_rows, &x);
 	if (s < d->step + d->replayed)
 		return 0;
+	if (is_before_sum(d, s))
+		acl_sum_put(d, s + 2, b, n);
 	if ((rc = acl_replay(d, s, n, reterr)) != 0)
 		return MIN(rc, 0);
 	rc = acl_send_rows(d, s, reterr);
 	return rc < 0 ? rc : acl_start_rows(d, s, reterr);
+}
+
+/* Will the host read or write its memory that tasks may use? */
+static int
+is_of_host(const struct acl_step *s)
+{
+	return s->kind == ACL_STEP_HOST || (s->kind == ACL_STEP_ROWS &&
+	    !has_norm(s)) || (s->kind == ACL_STEP_NORM && !s->is_of_sum);
+}
+
+static int
+settle(struct device *d, uint64_t deadline_ns, struct err *reterr)
+{
+	int rc;
+
+	acl_memo_call(d->memo);
+	rc = acl_sums_settle(d, deadline_ns, reterr);
+	acl_memo_return(d->memo);
+	return rc;
 }
 
 static int
@@ -651,12 +756,15 @@ run_step(struct device *d, const struct acl_step *s, uint64_t deadline_ns,
 	const uint32_t nrows = rows_of_step(d, s);
 	int rc;
 
+	if (is_of_host(s) && (rc = settle(d, deadline_ns, reterr)) < 0)
+		return rc;
 	if (s->kind == ACL_STEP_HOST)
 		return device_cpu.run(d->host, s->host, d->batch, reterr);
 	if (nrows == 0)
 		return 0;
 	acl_memo_call(d->memo);
-	rc = s->kind == ACL_STEP_NORM ? run_norm(d, s, b, nrows, deadline_ns,
+	rc = s->kind == ACL_STEP_SUM ? run_sum(d, s, b, nrows, deadline_ns,
+	    reterr) : s->kind == ACL_STEP_NORM ? run_norm(d, s, b, nrows, deadline_ns,
 	    reterr) : s->kind == ACL_STEP_SWIGLU ? run_gate(d, s, b, nrows,
 	    deadline_ns, reterr) : s->kind == ACL_STEP_ROWS ? fill_rows(d, s,
 	    b, nrows, reterr) : finish_product(d, s, b, nrows, deadline_ns,
@@ -665,7 +773,8 @@ run_step(struct device *d, const struct acl_step *s, uint64_t deadline_ns,
 	if (b->progress != NULL)
 		atomic_fetch_add_explicit(b->progress, 1,
 		    memory_order_relaxed);
-	return rc;
+	return rc < 0 && s->kind != ACL_STEP_SUM ? acl_sums_blame(d, rc,
+	    reterr) : rc;
 }
 
 int
@@ -676,10 +785,11 @@ acl_run_span(struct device *d, uint64_t deadline_ns, struct err *reterr)
 	int rc = 0;
 
 	acl_queue_init(&d->queue, &d->products);
+	acl_sums_begin(d);
 	d->next = s->first;
 	d->next_row = d->replayed = 0;
 	d->norm = NULL;
 	for (i = 0; i < s->n && rc == 0; i++)
 		rc = run_step(d, &d->step[s->first + i], deadline_ns, reterr);
-	return rc;
+	return rc < 0 ? rc : settle(d, deadline_ns, reterr);
 }

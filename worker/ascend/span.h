@@ -15,6 +15,13 @@ const char *acl_name_of_step(const struct device *d, const struct acl_step *s);
 uint32_t acl_rows_of_product(const struct device *d, const struct acl_step *s,
     uint32_t r0, uint32_t n);
 
+/* Does SwiGLU or a sum, which follows, compute the product of step s, too? */
+int acl_is_taken(const struct acl_step *s);
+
+/* Start the norm of step s: of X, or of the last sum, which may have done so. */
+int acl_start_norm(struct device *d, const struct acl_step *s,
+    struct err *reterr);
+
 /* Send A, or take it from a norm. */
 int acl_send_rows(struct device *d, const struct acl_step *s,
     struct err *reterr);

@@ -20,12 +20,6 @@ shape_of(enum acl_fn fn, uint32_t rows, uint32_t cols)
 	return (struct acl_fn_shape){ .fn = fn, .rows = rows, .cols = cols };
 }
 
-static int
-is_half(const struct device *d, enum ascend_format f)
-{
-	return d->choice.form[f].c_type == ACL_FLOAT16;
-}
-
 /* Why an operator that is needed does not run, or NULL. */
 static const char *
 outcome_reason(struct device *d, int has_half)
@@ -64,10 +58,9 @@ prepare_calls(struct device *d, uint32_t cols, int has_half,
 	return 0;
 }
 
-/* A product without a bias, in one part, that the processor computes. */
-static int
-is_plain(struct device *d, const struct program *p, const struct op *op,
-    uint32_t cols)
+int
+acl_is_plain_product(struct device *d, const struct program *p,
+    const struct op *op, uint32_t cols)
 {
 	return op->kind == OP_MATMUL && !weight_is_for_host(&op->w->ext) &&
 	    op->bias == NULL && op->w->mat.n == cols && cols <= ACL_MOST_N &&
@@ -75,16 +68,14 @@ is_plain(struct device *d, const struct program *p, const struct op *op,
 	    acl_host_reason(d, p, op) == NULL;
 }
 
-/* Does an operation but op use this tensor after `made`, before it is made again? */
-static int
-has_other_user(const struct program *p, const struct op *made,
+int
+acl_has_other_user(const struct program *p, const struct op *made,
     const struct op *op)
 {
 	const struct op *o;
 
 	for (o = made + 1; o < p->op + p->nops; o++) {
-		if (o != op && (o->in[0] == made->out || o->in[1] ==
-		    made->out || o->routes == made->out))
+		if (o != op && acl_op_uses(o, made->out))
 			return 1;
 		if (o->out == made->out)
 			break;
@@ -115,34 +106,32 @@ acl_swiglu_reason(struct device *d, const struct program *p,
 	const uint32_t cols = p->t[op->out].cols;
 	const struct op *gate = op - 2, *up = op - 1, *norm;
 	struct err e = { 0 };
-	int has_half;
+	int has_half, rc;
 	const char *why;
 
 	if ((why = acl_products_reason(d)) != NULL)
 		return why;
 	if (gate < p->op || gate->out != op->in[0] || up->out != op->in[1] ||
-	    !is_plain(d, p, gate, cols) || !is_plain(d, p, up, cols) ||
+	    !acl_is_plain_product(d, p, gate, cols) ||
+	    !acl_is_plain_product(d, p, up, cols) ||
 	    gate->in[0] != up->in[0] || acl_matrix_of(d, gate).format !=
-	    acl_matrix_of(d, up).format || has_other_user(p, gate, op) ||
-	    has_other_user(p, up, op) ||
+	    acl_matrix_of(d, up).format || acl_has_other_user(p, gate, op) ||
+	    acl_has_other_user(p, up, op) ||
 	    (norm = find_norm_op(p, gate)) == NULL)
 		return others;
 	if (acl_norm_reason(d, p, norm) != NULL)
 		return others;
 	if (!ascend_takes(1, cols))
 		return "rows on the processor are multiples of 16 numbers";
-	has_half = is_half(d, acl_matrix_of(d, gate).format);
+	has_half = acl_c_is_half(d, acl_matrix_of(d, gate).format);
 	if ((why = outcome_reason(d, has_half)) != NULL)
 		return why;
 	if (!acl_unfit_allows(&d->choice.unfit, ACL_SHAPE_GATE, cols, 0,
 	    d->gates.reason, sizeof(d->gates.reason)))
 		return d->gates.reason;
-	if (prepare_calls(d, cols, has_half, &e) == 0)
-		return NULL;
-	snprintf(d->gates.reason, sizeof(d->gates.reason), "%.*s",
-	    (int)sizeof(d->gates.reason) - 1,
-	    acl_without_session(d->conf.session, e.msg));
-	return d->gates.reason;
+	rc = prepare_calls(d, cols, has_half, &e);
+	return rc == 0 ? NULL : acl_refused(d, rc, &e, d->gates.reason,
+	    sizeof(d->gates.reason));
 }
 
 /* --- memory --- */
@@ -229,8 +218,6 @@ static int
 put_scales(struct device *d, struct acl_gate *g, unsigned i,
     struct err *reterr)
 {
-	const struct acl_source *src = &d->s.src;
-	const uint64_t nbytes = g->cols * sizeof(float);
 	float *to = d->gates.h.p;
 	uint32_t k;
 	int rc;
@@ -240,10 +227,8 @@ put_scales(struct device *d, struct acl_gate *g, unsigned i,
 		if (!isnormal(to[k]))
 			return 0;
 	}
-	rc = src->lib->aclrtMemcpy(g->scale[i], nbytes, to, nbytes,
-	    ACL_MEMCPY_HOST_TO_DEVICE);
-	return rc == ACL_SUCCESS ? 1 : acl_failed(src->lib, src->session,
-	    "aclrtMemcpy", rc, reterr);
+	rc = acl_put_floats(d, g->scale[i], to, g->cols, reterr);
+	return rc < 0 ? rc : 1;
 }
 
 int
@@ -300,7 +285,7 @@ static int
 scale(struct device *d, const struct acl_gate *g, unsigned i, uint64_t at,
     uint32_t r, uint32_t rows, struct err *reterr)
 {
-	const int half = is_half(d, g->w[i]->m.format);
+	const int half = acl_c_is_half(d, g->w[i]->m.format);
 	const uint64_t first = (uint64_t)r * g->cols;
 	char *c = (char *)d->products.device_c + at + first * (half ?
 	    sizeof(uint16_t) : sizeof(float));

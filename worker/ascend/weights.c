@@ -21,6 +21,29 @@ acl_multiplies(const struct device *d)
 	    d->memo->losses < ACL_MOST_LOSSES;
 }
 
+/* --- calls that are made ready --- */
+
+const char *
+acl_refused(struct device *d, int rc, const struct err *e, char *ret,
+    size_t len)
+{
+	if (rc != -ENOTSUP && d->broken == 0) {
+		d->broken = rc;
+		d->broken_err = *e;
+	}
+	snprintf(ret, len, "%.*s", (int)len - 1, acl_without_session(
+	    d->conf.session, e->msg));
+	return ret;
+}
+
+int
+acl_check_calls(const struct device *d, struct err *reterr)
+{
+	if (d->broken < 0)
+		*reterr = d->broken_err;
+	return d->broken;
+}
+
 /* --- which operations --- */
 
 static const struct acl_refusal *
@@ -171,6 +194,8 @@ acl_host_reason(struct device *d, const struct program *p,
 		return acl_norm_reason(d, p, op);
 	if (op->kind == OP_SWIGLU)
 		return acl_swiglu_reason(d, p, op);
+	if (op->kind == OP_ADD)
+		return acl_sum_reason(d, p, op);
 	return product_on_device(d, p, op) != NULL ? NULL :
 	    "none of its products runs on the processor";
 }
@@ -239,7 +264,7 @@ open_pool(struct device *d, const struct ascend_sizes *z, uint32_t rows,
 		.cap_bytes = ascend_pool_bytes(&d->choice.chip, z, rows),
 		.granule_bytes = d->choice.chip.granule_bytes,
 		.max_blocks = d->nweights + d->norms.n + 2 *
-		    d->gates.n + 11,
+		    d->gates.n + d->sums.n + 18,
 	};
 
 	plan.chunk_bytes = plan.strategy == ACL_POOL_BEST_FIT ?
@@ -257,6 +282,19 @@ acl_alloc_floats(struct device *d, uint64_t nbytes, const char *what,
 	if (rc == 0)
 		*ret = at;
 	return rc;
+}
+
+int
+acl_put_floats(struct device *d, float *to, const float *pinned, uint32_t n,
+    struct err *reterr)
+{
+	const struct acl_source *src = &d->s.src;
+	const uint64_t nbytes = n * sizeof(float);
+	int rc = src->lib->aclrtMemcpy(to, nbytes, pinned, nbytes,
+	    ACL_MEMCPY_HOST_TO_DEVICE);
+
+	return rc == ACL_SUCCESS ? 0 : acl_failed(src->lib, src->session,
+	    "aclrtMemcpy", rc, reterr);
 }
 
 static int
@@ -324,7 +362,7 @@ static uint64_t
 count_memory(struct device *d)
 {
 	const struct acl_host_block *const blocks[] = { &d->a, &d->c,
-	    &d->norms.x, &d->gates.h };
+	    &d->norms.x, &d->gates.h, &d->sums.h };
 	uint64_t host = 0, asked = 0;
 	unsigned i;
 	struct acl_pool_count pool;
@@ -378,7 +416,9 @@ acl_place(struct device *d, const struct program *p, struct weights *ws,
 	if ((rc = choose_weights(d, p, ws, &z, reterr)) < 0 ||
 	    d->nweights == 0 ||
 	    (rc = acl_norms_choose(d, p, &z, reterr)) < 0 ||
-	    (rc = acl_gates_choose(d, p, &z, reterr)) < 0)
+	    (rc = acl_gates_choose(d, p, &z, reterr)) < 0 ||
+	    (rc = acl_sums_choose(d, p, &z, reterr)) < 0 ||
+	    (rc = acl_check_calls(d, reterr)) < 0)
 		return rc;
 	if ((rc = open_events(d, reterr)) < 0 ||
 	    (rc = charge(d, ascend_work_bytes(&d->choice.chip, &z, rows),
@@ -386,7 +426,8 @@ acl_place(struct device *d, const struct program *p, struct weights *ws,
 	    (rc = alloc_weights(d, ws, reterr)) < 0 ||
 	    (rc = alloc_work(d, &z, rows, reterr)) < 0 ||
 	    (rc = acl_norms_alloc(d, &z, rows, reterr)) < 0 ||
-	    (rc = acl_gates_alloc(d, &z, reterr)) < 0)
+	    (rc = acl_gates_alloc(d, &z, reterr)) < 0 ||
+	    (rc = acl_sums_alloc(d, &z, rows, reterr)) < 0)
 		return rc;
 	acl_pool_seal(d->pool);
 	/* Graphs are captured with the spans. */
@@ -411,6 +452,7 @@ acl_free(struct device *d)
 	acl_products_close(&d->products);
 	acl_norms_free(d);
 	acl_gates_free(d);
+	acl_sums_free(d);
 	if (!d->s.is_lost) {
 		acl_pool_close(d->pool, NULL);
 		acl_host_free(&d->s.src, &d->a, NULL);
@@ -434,5 +476,6 @@ acl_free(struct device *d)
 	d->refused = NULL;
 	d->step = NULL;
 	d->span = NULL;
+	d->broken = 0;
 	d->nweights = d->nrefused = d->nsteps = d->nspans = 0;
 }
