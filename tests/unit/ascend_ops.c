@@ -250,7 +250,8 @@ START_TEST(every_operator_is_listed_with_its_outcome)
 	LISTS("soc=310B,ops=all,company=rows,missing=Add,wrong=Silu,"
 	    "fail=Cast:161002",
 	    "right: SwiGlu, Mul, Mul by a vector, InplaceAdd, "
-	    "RotaryPositionEmbedding, Mul by a column; not: RmsNorm (depends on other rows), "
+	    "RotaryPositionEmbedding, Mul by a column; not: RmsNorm (depends "
+	    "on other rows), "
 	    "AddRmsNorm (depends on other rows), Silu (wrong), Add (missing), "
 	    "Cast (161002), Cast to 32 bits (161002)|");
 }
