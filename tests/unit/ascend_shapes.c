@@ -237,6 +237,11 @@ START_TEST(shapes_are_tried_once_in_each_format)
 	as_run_bare("", AS_OLD, find_all_right);
 	as_run_bare("soc=310B", AS_OLD, find_all_right);
 	as_run_bare("soc=310B,ops=all", AS_OLD, find_all_right);
+}
+END_TEST
+
+START_TEST(shapes_are_tried_in_each_layout)
+{
 	as_run_bare("soc=310B,ops=all,quirks=0", AS_OLD, find_all_right);
 	as_run_bare("nd=0", AS_SPLIT, find_all_right);
 	as_run_bare("nd=0,missing=TransMatmulWeight", AS_OLD, find_all_right);
@@ -573,6 +578,7 @@ main(void)
 		lists_out_of_bounds_are_refused,
 		a_kind_with_too_many_unfit_shapes_does_not_run,
 		shapes_are_tried_once_in_each_format,
+		shapes_are_tried_in_each_layout,
 		a_shape_that_is_wrong_is_found,
 		a_row_that_depends_on_others_at_one_shape_is_found,
 		a_shape_that_fails_leaves_a_stream_for_the_others,
