@@ -99,8 +99,6 @@ part_of_norm(const struct device *d, const struct chain *c,
 	if (s->is_of_sum)
 		return joins && !c->has_rows && (s == c->first ||
 		    c->has_sum) ? JOINS : ENDS;
-	if (c->has_rows)	/* products with A follow */
-		return PASSES;
 	return joins && s == c->first ? JOINS : ENDS;
 }
 

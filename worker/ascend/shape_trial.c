@@ -537,8 +537,11 @@ measure_all(struct trial *t, struct err *reterr)
 	const struct acl_form *f = form_of(t);
 	struct acl_clock c;
 	unsigned i;
-	int rc = 0;
+	int rc;
 
+	make_rows(t, 0);
+	fill_a(t, 0, ASCEND_ROWS, ASCEND_ROWS);
+	rc = acl_products_send(&t->p, t->w.k, ASCEND_ROWS, reterr);
 	acl_clock_open(t->p.s, &c);
 	for (i = 0; i < f->nclasses && rc == 0; i++)
 		if (f->rows[i] <= t->top)
