@@ -214,6 +214,9 @@ struct wire_traits {
 /* WIRE_PROBE: what the coordinator has of both.  fds: none. */
 struct wire_probe {
 	uint32_t has_verdict, has_shapes;
+	uint32_t is_next;		/* the verdict is of another device of
+					 * the same run, to be used as it is */
+	uint32_t pad;
 	struct device_verdict verdict;	/* of an earlier probe */
 	struct device_shapes shapes;	/* of the model */
 };
@@ -221,7 +224,7 @@ struct wire_probe {
 /* The results of trials, if they are worth keeping. */
 struct wire_verdict {
 	uint32_t is_kept;	/* 1 = the one that came with WIRE_PROBE */
-	uint32_t pad;
+	uint32_t is_partial;	/* 1 = no time was left: for this run only */
 	char why[160];		/* it was not taken, or "" */
 	struct device_verdict verdict;
 };

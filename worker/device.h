@@ -70,6 +70,7 @@ struct device_probe {
 	 * right, else why not, if there was one. */
 	struct device_verdict verdict;
 	int verdict_is_kept;
+	int verdict_is_partial;		/* no time was left for all trials */
 	char verdict_why[160];
 };
 
@@ -105,6 +106,8 @@ struct device_conf {
 	/* In probe(): of an earlier one, or NULL.  It may be of another machine,
 	 * or anything. */
 	const struct device_verdict *verdict;
+	int is_next;			/* nothing is tried beyond the verdict, which
+					 * another device of the run has, too */
 	const struct device_shapes *shapes;	/* in probe(): of the model, in
 						 * bounds; NULL = none */
 	int own_cores;			/* each thread has a core that no other

@@ -4,7 +4,6 @@
  * already, and files are opened as that one: never as root in another's folder. */
 #include "device_cache.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -218,7 +217,8 @@ device_cache_read(const char *kind, struct device_verdict *ret)
 	if (why != NULL)
 		log_debug("device %s: what was tried earlier is not used: "
 		    "straddle/devices/%s: %s", kind, kind, why);
-	if ((rc < 0 || why != NULL) && u != NULL && u->is_here) {
+	/* A file that could not be replaced is older. */
+	if (u != NULL && u->is_here) {
 		*ret = u->verdict;
 		return 1;
 	}
@@ -304,6 +304,11 @@ device_cache_note(const char *kind, const struct wire_verdict *wv,
 		snprintf(ret, DEVICE_CACHE_TEXT, "not tried again: found out %s "
 		    "ago, and kept as straddle/devices/%.80s in the user's "
 		    "cache", age, kind);
+	} else if (wv->is_partial) {
+		note_used(kind, (uint64_t)time(NULL), 0, &wv->verdict);
+		snprintf(ret, DEVICE_CACHE_TEXT, "tried now, and not kept: no "
+		    "time was left for all trials%s%.140s", wv->why[0] != '\0' ?
+		    "; " : "", wv->why);
 	} else if ((rc = keep(kind, &wv->verdict)) == 0)
 		snprintf(ret, DEVICE_CACHE_TEXT, "tried now, and kept as "
 		    "straddle/devices/%.80s in the user's cache%s%.140s",

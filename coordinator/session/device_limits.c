@@ -174,6 +174,18 @@ recv_limits(struct session *s, struct chan_msg *m,
 	return rc;
 }
 
+/* Was another device of this kind probed for this run? */
+static int
+was_probed(const char *kind)
+{
+	unsigned i;
+
+	for (i = 0; i < known.n; i++)
+		if (strcmp(known.of[i].kind, kind) == 0)
+			return 1;
+	return 0;
+}
+
 static int
 probe(const struct conf *c, const struct session_conf *sc,
     const struct device_shapes *shapes, struct plan_limits *ret,
@@ -189,6 +201,7 @@ probe(const struct conf *c, const struct session_conf *sc,
 		return err_nomem(reterr, "a message of session %s", sc->name);
 	wp.has_verdict = (uint32_t)device_cache_read(sc->device,
 	    &wp.verdict);
+	wp.is_next = wp.has_verdict && was_probed(sc->device);
 	if ((rc = session_probe(&ps, c, NULL, -1, &s, reterr)) == 0) {
 		if ((rc = session_send(&s, WIRE_PROBE, &wp, sizeof(wp), NULL, 0,
 		    reterr)) == 0)

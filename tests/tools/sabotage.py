@@ -873,9 +873,30 @@ row("ascend: a twin has W in another layout", "worker/ascend/fastest.c",
     "unit/ascend_fastest")
 row("ascend: a fast way is not checked at the model's shape",
     "worker/ascend/shape_trial.c",
-    "	else if (is_of_use(t)) {",
-    "	else if (t->first != NULL) {\n		t->timing->is_right = 1;\n"
-    "	} else if (is_of_use(t)) {", "e2e/ascend_shapes.sh")
+    "	if (rc == 0 && is_of_use(t)) {",
+    "	if (rc == 0 && t->first != NULL) {\n		t->timing->is_right = 1;\n"
+    "	} else if (rc == 0 && is_of_use(t)) {", "unit/ascend_shapes")
+row("ascend: graphs of a shape's way are not tried", "worker/ascend/product.c",
+    "		if ((c->graphs & ACL_GRAPH_BIT(acl_way_of(c, w, i),",
+    "		if (((ACL_GRAPH_BITS - 1) & ACL_GRAPH_BIT(acl_way_of(c, w, i),",
+    "e2e/ascend_shapes.sh")
+row("ascend: only the first part of N is tried",
+    "worker/ascend/shape_trial.c",
+    "	for (i = 0; i < NITEMS(parts) && rc == 0 && parts[i] > 0 &&",
+    "	for (i = 0; i < 1 && rc == 0 && parts[i] > 0 &&",
+    "unit/ascend_shapes")
+row("ascend: a second device tries what the first left",
+    "worker/ascend/probe.c", "	if (dc->is_next && ret->verdict_is_kept)",
+    "	if (dc->is_next > 1 && ret->verdict_is_kept)", "unit/ascend_shapes")
+row("ascend: a full list of ways calls a wrong shape right",
+    "worker/ascend/shape_trial.c",
+    "	if (c->nshapes < ACL_SHAPE_WAYS && acl_fastest(",
+    "	c->nshapes -= c->nshapes == ACL_SHAPE_WAYS;\n	if (acl_fastest(",
+    "unit/ascend_shapes")
+row("device cache: an older file wins", "coordinator/session/device_cache.c",
+    "	if (u != NULL && u->is_here) {\n		*ret = u->verdict;",
+    "	if ((rc < 0 || why != NULL) && u != NULL && u->is_here) {\n"
+    "		*ret = u->verdict;", "unit/device_cache")
 row("ascend: only the host's clock is used", "worker/ascend/clock.c",
     "	if (c->event[0] != NULL) {", "	if (c->event[0] == c->event[1]) {",
     "unit/ascend_fastest")
@@ -1025,7 +1046,7 @@ row("ascend: any reason against graphs is taken", "worker/ascend/verdict.c",
     "	    c->graph_why < ACL_GRAPH_WHYS ||\n", "", "unit/ascend_verdict")
 row("ascend: any reason against graphs of norms is taken",
     "worker/ascend/verdict.c",
-    "	    c->graph_fns_why < ACL_GRAPH_WHYS ||\n", "",
+    "	    c->graph_fns_why < ACL_GRAPH_WHYS || c->graphs", "	    c->graphs",
     "unit/ascend_verdict")
 row("ascend: any list of unfit shapes is taken", "worker/ascend/verdict.c",
     "	    !acl_unfit_is_sound(&c->unfit) || ", "	    ", "unit/ascend_verdict")
@@ -1068,8 +1089,8 @@ row("ascend: a shape that ended a process is tried again",
     "	if (notes->outcome[note] > ACL_HANGS) {", "unit/ascend_shapes")
 row("ascend: shapes are tried though it is late",
     "worker/ascend/shape_trial.c",
-    "	} else if (!notes->is_late && event_now_ns() <= end_ns) {",
-    "	} else if (event_now_ns() <= end_ns) {", "unit/ascend_shapes")
+    "	} else if (!notes->is_late && event_now_ns() <= t->end_ns) {",
+    "	} else if (event_now_ns() <= t->end_ns) {", "unit/ascend_shapes")
 row("ascend: known shapes are tried again", "worker/ascend/shape_trial.c",
     "		if (shape->kind == NO_SHAPE || acl_shapes_find(known,\n"
     "		    shape->kind, shape->n, shape->k) != NULL)",

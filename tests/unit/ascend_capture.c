@@ -141,7 +141,8 @@ open_device(void)
 	    ? 2 : 1, 0, { want.few, want.many } }, .strategy = ACL_POOL_SLOTS,
 	    .chip = { .has_memory = !d.s.machine.is_rc, .has_slots = 1,
 	    .fns = ASCEND_FN_NORMS | ASCEND_FN_SWIGLU, .workspace_bytes = MIB,
-	    .graph_bytes = want.graph_bytes }, .graph_fns_why = want.fns_why };
+	    .graph_bytes = want.graph_bytes }, .graphs = ACL_GRAPH_BITS - 1,
+	    .graph_fns_why = want.fns_why };
 	for (i = 0; i < ACL_FNS; i++)
 		d.choice.fn[i] = acl_fn_pack(ACL_FN_RIGHT, 0);
 	load();

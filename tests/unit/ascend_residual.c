@@ -406,6 +406,7 @@ replay(void)
 	load(whole, 1);
 	run(0, ROWS, all);
 	d.choice.chip.graph_bytes = 4096;
+	d.choice.graphs = ACL_GRAPH_BITS - 1;
 	d.choice.graph_fns_why = ACL_GRAPH_FINE;
 	load(whole, 1);
 	before = as_counts();

@@ -10,6 +10,7 @@
 #include "worker/ascend/shape_trial.h"
 #include "worker/ascend/trial.h"
 #include "worker/ascend/verdict.h"
+#include "worker/device.h"
 
 #define HAS(text, part) \
 	ck_assert_msg(strstr((text), (part)) != NULL, "\"%s\" without \"%s\"", \
@@ -440,7 +441,9 @@ expect_ways(enum acl_way way, enum acl_nz nz, enum acl_way alone)
 {
 	static const struct acl_matrix m[] = { { .n = 136, .k = 96 },
 	    { .n = 24, .k = 4160 } };
+	struct acl_choice before;
 	struct acl_form f;
+	uint64_t tasks;
 	unsigned i;
 
 	begin();
@@ -456,9 +459,11 @@ expect_ways(enum acl_way way, enum acl_nz nz, enum acl_way alone)
 	}
 	ck_assert(acl_choice_is_sound(&choice));
 	/* Both are known now. */
-	known.n = MIN(known.n, got.n);
+	before = choice;
+	tasks = as_counts().tasks;
 	try_model();
-	ck_assert_uint_le(choice.nshapes, 2);
+	ck_assert_mem_eq(&choice, &before, sizeof(choice));
+	ck_assert_uint_eq(as_counts().tasks, tasks);
 	end();
 }
 
@@ -486,6 +491,31 @@ take_twin(void)
 	expect_ways(ACL_WAY_MM, ACL_ND, ACL_WAY_BATCH_MATMUL);
 }
 
+/* A fast way that is wrong at one shape. */
+static void
+take_checked_one(void)
+{
+	begin();
+	try_model();
+	ck_assert_str_eq(acl_way_name((enum acl_way)acl_form_of(&choice,
+	    &(struct acl_matrix){ .n = 136, .k = 96 }).way), "aclnnMatmul");
+	ck_assert_str_eq(acl_way_name((enum acl_way)acl_form_of(&choice,
+	    &(struct acl_matrix){ .n = 24, .k = 4160 }).way),
+	    "aclnnBatchMatMul");
+	end();
+}
+
+/* The clock fails at one matrix. */
+static void
+stay_mostly(void)
+{
+	begin();
+	try_model();
+	expect_all_but(ASCEND_HALF, 24, 4160, ACL_FN_RIGHT);
+	ck_assert_uint_eq(choice.nshapes, 1);
+	end();
+}
+
 static void
 take_right_one(void)
 {
@@ -509,6 +539,11 @@ START_TEST(the_fastest_way_is_chosen_for_each_shape)
 	as_run_bare("slow=Mm:400@1+Matmul:350@1", AS_OLD, take_twin);
 	/* A way that is wrong at one shape is not lost at others. */
 	as_run_bare("shape=Mm:24:wrong", AS_OLD, take_right_one);
+	as_run_bare("slow=Mm:200,shape=Matmul:24:wrong", AS_OLD,
+	    take_checked_one);
+	/* Without a clock the first way stays. */
+	as_run_bare("slow=Mm:200,fail=aclrtRecordEvent:207000@3", AS_OLD,
+	    stay_mostly);
 }
 END_TEST
 
@@ -523,27 +558,118 @@ leave_others_out(void)
 	end();
 }
 
-/* A list that is full is begun anew. */
+/* As many ways as there is room for; n of them of shapes that are known. */
 static void
-fill_choice(void)
+fill_list(uint32_t n)
 {
+	struct acl_shape known_one;
 	uint32_t i;
 
-	begin();
-	for (i = 0; i < ACL_SHAPE_WAYS; i++)
+	for (i = 0; i < ACL_SHAPE_WAYS; i++) {
 		choice.shape[i] = (struct acl_shape_way){ .n = 16 * (i + 1),
 		    .k = 16, .way = ACL_WAY_MATMUL };
+		known_one = shape(ASCEND_HALF, 16 * (i + 1), ACL_FN_RIGHT);
+		known_one.k = 16;
+		if (i < n)
+			acl_shapes_add(&known, &known_one);
+	}
 	choice.nshapes = ACL_SHAPE_WAYS;
+}
+
+static void
+make_room(void)
+{
+	begin();
+	fill_list(10);
 	try_model();
-	ck_assert_uint_eq(choice.nshapes, 2);
-	ck_assert_uint_eq(known.n, got.n);
+	ck_assert_uint_eq(choice.nshapes, 12);
+	ck_assert_uint_eq(known.n, 10 + got.n);
+	end();
+}
+
+/* A shape without a way of its own is what the first way makes of it. */
+static void
+find_no_room(void)
+{
+	struct acl_choice before;
+
+	begin();
+	fill_list(ACL_SHAPE_WAYS);
+	before = choice;
+	try_model();
+	ck_assert_mem_eq(&choice, &before, sizeof(choice));
+	expect_all_but(ASCEND_HALF, 24, 4160, ACL_FN_WRONG);
 	end();
 }
 
 START_TEST(other_ways_cost_no_shape)
 {
 	as_run_bare("slow=Mm:200", AS_OLD, leave_others_out);
-	as_run_bare("slow=Mm:200", AS_OLD, fill_choice);
+	as_run_bare("slow=Mm:200", AS_OLD, make_room);
+	as_run_bare("shape=Mm:24:wrong", AS_OLD, find_no_room);
+}
+END_TEST
+
+/* Calls of 65520 columns and of 80. */
+static void
+try_parts(void)
+{
+	struct device_shapes large = { .nmatrices = 2, .matrix = {
+	    { 65600, 32, QUANT_F16 }, { 16, 320, QUANT_F16 } } };
+
+	begin();
+	ck_assert_int_eq(acl_try_model(&s, &notes, &choice, &large, &known,
+	    &got), 0);
+	ck_assert_int_eq(outcome(ASCEND_HALF, 65600, 32), ACL_FN_WRONG);
+	ck_assert_int_eq(outcome(ASCEND_HALF, 16, 320), ACL_FN_RIGHT);
+	end();
+}
+
+START_TEST(each_part_of_many_columns_is_tried)
+{
+	as_run_bare("shape=Mm:80:wrong", AS_OLD, try_parts);
+	as_run_bare("shape=Mm:65520:wrong", AS_OLD, try_parts);
+}
+END_TEST
+
+/* --- two devices of a run --- */
+
+static struct device_probe
+probe(const char *port, const struct device_shapes *shapes,
+    const struct device_verdict *verdict, int is_next)
+{
+	const struct device_conf dc = { .session = "npu0", .port = port,
+	    .shapes = shapes, .verdict = verdict, .is_next = is_next };
+	struct device_probe ret;
+	struct err e = { 0 };
+
+	t_ok(device_ascend.probe(&dc, &ret, &e), &e);
+	ck_assert(ret.choice.is_made);
+	return ret;
+}
+
+static void
+probe_two(void)
+{
+	struct device_shapes some = want;
+	struct device_probe first, second;
+
+	some.nmatrices = 1;
+	first = probe("", &some, NULL, 0);
+	second = probe("1", &want, &first.verdict, 1);
+	ck_assert_mem_eq(&second.choice, &first.choice, sizeof(first.choice));
+	/* A later start tries the others. */
+	second = probe("1", &want, &first.verdict, 0);
+	ck_assert(memcmp(&second.choice, &first.choice,
+	    sizeof(first.choice)) != 0);
+}
+
+START_TEST(the_second_device_tries_nothing_that_the_first_left)
+{
+	char switches[] = "soc=910B,slow=Mm:200";
+
+	as_preload(switches, AS_OLD);
+	probe_two();
 }
 END_TEST
 
@@ -568,7 +694,7 @@ START_TEST(a_shape_without_memory_is_not_tried)
 }
 END_TEST
 
-/* --- times --- */
+
 
 int
 main(void)
@@ -587,6 +713,8 @@ main(void)
 		a_shape_without_memory_is_not_tried,
 		the_fastest_way_is_chosen_for_each_shape,
 		other_ways_cost_no_shape,
+		each_part_of_many_columns_is_tried,
+		the_second_device_tries_nothing_that_the_first_left,
 	};
 
 	return t_main("ascend_shapes", 120, tests, NITEMS(tests));

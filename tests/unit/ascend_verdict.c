@@ -206,6 +206,7 @@ refuse_unsound(void)
 	REFUSED(c.graph_why = ACL_GRAPH_WHYS - 1);
 	REFUSED(c.graph_why = INT32_MIN);
 	REFUSED(c.graph_fns_why = ACL_GRAPH_WHYS - 1);
+	REFUSED(c.graphs = ACL_GRAPH_BITS);
 #define SHAPE(change)	REFUSED(c.nshapes = 1; c.shape[0] = a_shape;	\
 	c.shape[0].change)
 	REFUSED(c.nshapes = ACL_SHAPE_WAYS + 1);

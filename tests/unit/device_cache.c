@@ -164,9 +164,25 @@ START_TEST(a_verdict_without_a_file_is_of_this_process)
 }
 END_TEST
 
+START_TEST(a_partial_verdict_is_of_this_process)
+{
+	const struct wire_verdict wv = { .is_partial = 1,
+	    .verdict = any_verdict() };
+	struct device_verdict got;
+
+	begin();
+	device_cache_note(KIND, &wv, text);
+	HAS(text, "not kept: no time was left");
+	ck_assert_int_lt(access(path, F_OK), 0);
+	ck_assert_int_eq(device_cache_read(KIND, &got), 1);
+	ck_assert_mem_eq(&got, &wv.verdict, sizeof(got));
+}
+END_TEST
+
 START_TEST(files_that_others_can_write_are_not_read)
 {
-	const struct device_verdict v = any_verdict();
+	const struct device_verdict v = any_verdict(), newer = any_verdict();
+	struct device_verdict got;
 	char other[330];
 
 	begin();
@@ -180,10 +196,15 @@ START_TEST(files_that_others_can_write_are_not_read)
 	ck_assert(is_read());
 	ck_assert_int_eq(chmod(folder, 0770), 0);
 	ck_assert(!is_read());
-	note(0, &v);
+	note(0, &newer);
 	HAS(text, "cannot be kept");
 	ck_assert_int_eq(chmod(folder, 0700), 0);
-	ck_assert(is_read());
+	/* The file is older than what could not be kept. */
+	ck_assert_int_eq(device_cache_read(KIND, &got), 1);
+	ck_assert_mem_eq(&got, &newer, sizeof(got));
+	note(0, &v);
+	ck_assert_int_eq(device_cache_read(KIND, &got), 1);
+	ck_assert_mem_eq(&got, &v, sizeof(got));
 	snprintf(other, sizeof(other), "%s.moved", path);
 	ck_assert_int_eq(rename(path, other), 0);
 	ck_assert_int_eq(symlink(other, path), 0);
@@ -266,6 +287,7 @@ main(void)
 		a_verdict_is_kept_and_forgotten,
 		only_a_verdict_that_was_used_is_removed,
 		a_verdict_without_a_file_is_of_this_process,
+		a_partial_verdict_is_of_this_process,
 		files_that_others_can_write_are_not_read,
 		anything_may_have_the_name,
 		without_a_home_nothing_is_kept,

@@ -415,6 +415,7 @@ START_TEST(shapes_that_no_model_has_are_refused)
 	ck_assert_msg(is_refused(send_probe(&wp)), #change);		\
 } while (0)
 	REFUSED(wp.has_verdict = 2);
+	REFUSED(wp.is_next = 2);
 	REFUSED(wp.has_shapes = 2);
 	REFUSED(wp.shapes.nmatrices = DEVICE_MATRICES + 1);
 	REFUSED(wp.shapes.nmatrices = UINT32_MAX);

@@ -54,6 +54,8 @@ acl_clock_close(struct acl_clock *c)
 {
 	unsigned i;
 
+	if (c->event[0] != NULL || c->event[1] != NULL)
+		acl_session_drain(c->s);
 	for (i = 0; i < NITEMS(c->event); i++) {
 		if (c->event[i] != NULL)
 			c->s->src.lib->aclrtDestroyEvent(c->event[i]);

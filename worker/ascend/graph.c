@@ -108,6 +108,7 @@ static int
 begin_memory(struct tryout *t, struct err *reterr)
 {
 	static uint16_t weights[2 * TRY_N * TRY_K];
+	const uint64_t one = ascend_weight_bytes(t->w.format, TRY_N, TRY_K);
 	const struct acl_source *src = &t->p.s->src;
 	struct acl_products *p = &t->p;
 	unsigned i;
@@ -129,11 +130,12 @@ begin_memory(struct tryout *t, struct err *reterr)
 	    &p->device_a, reterr)) < 0 || (rc = add_block(t, p->c_bytes,
 	    &p->device_c, reterr)) < 0))
 		return rc;
+	/* As integers: numbers, and scales of another size. */
 	for (i = 0; i < NITEMS(weights); i++)
 		weights[i] = float_to_half((float)(i * 7 % 15) - 7);
 	t->w.w = w;
 	t->other = t->w;
-	t->other.w = (char *)w + sizeof(weights) / 2;
+	t->other.w = (char *)w + ALIGN_UP(one, (uint64_t)ACL_ALIGN);
 	return report(p->s, "aclrtMemcpy", src->lib->aclrtMemcpy(w,
 	    sizeof(weights), weights, sizeof(weights),
 	    ACL_MEMCPY_HOST_TO_DEVICE), reterr);
@@ -268,7 +270,7 @@ acl_graph_code(const struct err *e)
 
 static int
 run_trial(struct acl_session *s, struct acl_notes *notes,
-    struct acl_choice *c)
+    struct acl_choice *c, enum ascend_format format)
 {
 	static struct tryout t;
 	uint64_t nbytes = 0;
@@ -276,7 +278,7 @@ run_trial(struct acl_session *s, struct acl_notes *notes,
 	int rc;
 
 	t = (struct tryout){ .p = { .s = s, .choice = c },
-	    .w = { .n = TRY_N, .k = TRY_K, .format = ASCEND_HALF } };
+	    .w = { .n = TRY_N, .k = TRY_K, .format = format } };
 	rc = try_graph(&t, notes, &nbytes, &c->graph_why, &e);
 	if (s->is_lost && rc == -ETIMEDOUT)
 		return -EAGAIN;
@@ -291,6 +293,54 @@ run_trial(struct acl_session *s, struct acl_notes *notes,
 	return s->is_lost && acl_session_renew(s, &e) < 0 ? -EAGAIN : 0;
 }
 
+/* Try graphs of another way than the first, which has some: its bit in c->graphs.  0 or
+ * -EAGAIN. */
+static int
+try_other(struct acl_session *s, struct acl_notes *notes,
+    struct acl_choice *c, enum ascend_format format, unsigned way, unsigned nz)
+{
+	struct acl_choice one = *c;
+	int rc;
+
+	if (c->chip.graph_bytes == 0 || notes->is_late ||
+	    notes->outcome[ACL_NOTE_GRAPHS] != ACL_FINE ||
+	    !acl_way_has_graphs((enum acl_way)way) ||
+	    (c->graphs & ACL_GRAPH_BIT(way, nz)) != 0)
+		return 0;
+	one.form[format].way = (uint8_t)way;
+	one.form[format].nz = (uint8_t)nz;
+	one.nshapes = 0;
+	one.graph_why = ACL_GRAPH_FINE;
+	notes->trying = 1 + ACL_NOTE_GRAPHS;
+	if ((rc = run_trial(s, notes, &one, format)) == -EAGAIN)
+		return rc;
+	notes->trying = 0;
+	if (one.graph_why != ACL_GRAPH_FINE)
+		return 0;
+	c->graphs |= ACL_GRAPH_BIT(way, nz);
+	c->chip.graph_bytes = MAX(c->chip.graph_bytes,
+	    one.chip.graph_bytes);
+	return 0;
+}
+
+int
+acl_graph_try_ways(struct acl_session *s, struct acl_notes *notes,
+    struct acl_choice *c)
+{
+	const struct acl_shape_way *w = c->shape;
+	unsigned i;
+	int rc = 0;
+
+	for (; w < c->shape + c->nshapes && rc == 0; w++) {
+		rc = try_other(s, notes, c, ASCEND_HALF, w->way, w->nz);
+		for (i = 0; i < ACL_CLASSES && rc == 0; i++)
+			if (w->twin[i] != ACL_WAY_NONE)
+				rc = try_other(s, notes, c, ASCEND_HALF,
+				    w->twin[i], w->nz);
+	}
+	return rc;
+}
+
 int
 acl_graph_try(struct acl_session *s, struct acl_notes *notes,
     struct acl_choice *c)
@@ -298,7 +348,7 @@ acl_graph_try(struct acl_session *s, struct acl_notes *notes,
 	const uint8_t was = notes->outcome[ACL_NOTE_GRAPHS];
 	int rc;
 
-	c->chip.graph_bytes = 0;
+	c->chip.graph_bytes = c->graphs = 0;
 	c->graph_why = ACL_GRAPH_MISSING;
 	if (!acl_has_capture(s->src.lib, &s->machine) || s->machine.is_rc)
 		return 0;
@@ -310,7 +360,12 @@ acl_graph_try(struct acl_session *s, struct acl_notes *notes,
 	if (c->graph_why != ACL_GRAPH_FINE)
 		return 0;
 	notes->trying = 1 + ACL_NOTE_GRAPHS;
-	if ((rc = run_trial(s, notes, c)) != -EAGAIN)
-		notes->trying = 0;
-	return rc;
+	if ((rc = run_trial(s, notes, c, ASCEND_HALF)) == -EAGAIN)
+		return rc;
+	notes->trying = 0;
+	if (c->graph_why == ACL_GRAPH_FINE)
+		c->graphs = ACL_GRAPH_BIT(c->form[ASCEND_HALF].way,
+		    c->form[ASCEND_HALF].nz);
+	return c->chip.groups == 0 ? 0 : try_other(s, notes, c, ASCEND_INT8,
+	    ACL_WAY_GROUPS, ACL_ND);
 }

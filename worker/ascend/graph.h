@@ -35,9 +35,13 @@ int acl_graph_end(struct acl_session *s, void **ret, struct err *reterr);
 int acl_graph_start(struct acl_session *s, void *graph, struct err *reterr);
 void acl_graph_free(struct acl_session *s, void *graph);
 
-/* Try a graph of a product, whose way is chosen: set chip.graph_bytes and graph_why.
- * 0, or -EAGAIN: this process can try nothing more. */
+/* Try a graph of a product, whose way is chosen, and one of integers: set chip.graph_bytes,
+ * graphs and graph_why.  0, or -EAGAIN: this process can try nothing more. */
 int acl_graph_try(struct acl_session *s, struct acl_notes *notes,
+    struct acl_choice *c);
+
+/* The same of the ways that only some shapes go: add to graphs those that are right. */
+int acl_graph_try_ways(struct acl_session *s, struct acl_notes *notes,
     struct acl_choice *c);
 
 /* After that: try graphs of norms, conversions and SwiGLU with their products, as far as

@@ -43,6 +43,7 @@ struct trial {
 	unsigned nwidths;
 	float eps;
 	int is_started;			/* the library took all calls */
+	int has_no_memory;		/* for the rows of a trial */
 	void *block[BLOCKS], *workspace;
 	enum acl_fn fn;
 	uint32_t cols;
@@ -501,8 +502,10 @@ try_width(struct trial *t, struct err *reterr)
 	make_inputs(t);
 	if (prepare(t, reterr) < 0)
 		return ACL_FN_REFUSED;
-	if (begin_memory(t, reterr) < 0 || send_inputs(t, reterr) < 0)
+	if (begin_memory(t, reterr) < 0 || send_inputs(t, reterr) < 0) {
+		t->has_no_memory = 1;
 		return ACL_FN_REFUSED;
+	}
 	t->is_started = 1;
 	o = start_all(t, reterr) < 0 ? ACL_FN_REFUSED : ACL_FN_RIGHT;
 	if (acl_session_wait(t->f.s, event_now_ns() + WAIT_NS, reterr) < 0)
@@ -635,6 +638,9 @@ acl_try_fns_at(struct acl_session *s, struct acl_notes *notes,
 		/* A session asks phase one only. */
 		if (acl_fn_outcome(*ret) == ACL_FN_REFUSED && t.is_started)
 			*ret = acl_fn_pack(ACL_FN_LATE, t.code);
+		/* It is tried again, where there is some. */
+		if (acl_fn_outcome(*ret) == ACL_FN_REFUSED && t.has_no_memory)
+			*ret = acl_fn_pack(ACL_FN_UNTRIED, 0);
 	}
 	end(&t);
 	return rc;

@@ -249,7 +249,7 @@ usable_fns(const struct acl_choice *c)
 }
 
 /* Take the ways of an earlier probe, or try all.  Not kept are trials that found
- * nothing, which a remedy would change, and those that ended early. */
+ * nothing, which a remedy would change; those that ended early, for this run only. */
 static int
 find_ways(struct acl_session *s, const struct device_verdict *known,
     struct acl_notes *notes, struct acl_choice *c,
@@ -277,9 +277,10 @@ find_ways(struct acl_session *s, const struct device_verdict *known,
 		rc = acl_graph_try(s, notes, c);
 	if (rc == 0 && c->form[ASCEND_HALF].way != ACL_WAY_NONE)
 		rc = acl_graph_try_fns(s, notes, usable_fns(c), c);
-	if (rc == 0 && c->form[ASCEND_HALF].way != ACL_WAY_NONE &&
-	    !notes->is_late)
+	if (rc == 0 && c->form[ASCEND_HALF].way != ACL_WAY_NONE) {
 		acl_verdict_fill(c, groups_reason, key, &ret->verdict);
+		ret->verdict_is_partial = notes->is_late != 0;
+	}
 	return rc;
 }
 
@@ -313,6 +314,22 @@ judge_shapes(const struct acl_shapes *model, struct acl_choice *c,
 	    "; the library refuses others" : "");
 }
 
+/* Without a model: all outcomes of earlier starts. */
+static void
+tell_known(const struct acl_shapes *known, struct device_probe *ret)
+{
+	unsigned unfit = 0;
+	uint32_t i;
+
+	for (i = 0; i < known->n; i++)
+		unfit += (unsigned)acl_outcome_is_unfit(acl_fn_outcome(
+		    known->shape[i].outcome));
+	if (known->n > 0)
+		probe_add(ret, SHAPES, unfit == 0, "%u were tried by earlier "
+		    "starts; %u of them run on the CPU, explain says why",
+		    known->n, unfit);
+}
+
 static int
 has_new_shapes(const struct acl_shapes *now, const struct acl_shapes *before)
 {
@@ -328,25 +345,29 @@ has_new_shapes(const struct acl_shapes *now, const struct acl_shapes *before)
 /* Try the model's shapes that no earlier probe has tried, and keep the outcomes.
  * Returns 0 or -EAGAIN. */
 static int
-try_model(struct acl_session *s, const struct device_shapes *want,
+try_model(struct acl_session *s, const struct device_conf *dc,
     struct acl_notes *notes, struct acl_choice *c, struct device_probe *ret)
 {
+	const struct device_shapes *want = dc->shapes;
 	struct acl_shapes known, before, model;
 	int rc;
 
 	acl_verdict_shapes(&ret->verdict, &known);
 	if (want == NULL) {
-		if (known.n > 0)
-			probe_add(ret, SHAPES, 1, "%u were tried by earlier "
-			    "starts", known.n);
+		tell_known(&known, ret);
 		return 0;
 	}
 	before = known;
+	/* What the first device of a run left untried stays so. */
+	if (dc->is_next && ret->verdict_is_kept)
+		notes->is_late = 1;
 	if ((rc = acl_try_model(s, notes, c, want, &known, &model)) < 0)
 		return rc;
 	judge_shapes(&model, c, ret);
 	if (!has_new_shapes(&known, &before))
 		return 0;
+	if ((rc = acl_graph_try_ways(s, notes, c)) < 0)
+		return rc;
 	acl_verdict_put_shapes(&ret->verdict, &known, c);
 	if (ret->verdict_is_kept)
 		strlcpy(ret->verdict_why, "not the ways, only shapes of this "
@@ -388,7 +409,7 @@ choose(struct acl_session *s, const struct device_conf *dc,
 	if (f->way != ACL_WAY_NONE && !s->machine.is_rc)
 		tell_graphs(&c, ret);
 	if (rc == 0 && f->way != ACL_WAY_NONE)
-		rc = try_model(s, dc->shapes, notes, &c, ret);
+		rc = try_model(s, dc, notes, &c, ret);
 	_Static_assert(sizeof(c) <= DEVICE_CHOICE_BYTES, "a device's choice");
 	ret->choice.is_made = 1;
 	ret->choice.layout = f->way == ACL_WAY_NONE ? LAYOUT_HOST :

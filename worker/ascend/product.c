@@ -120,10 +120,12 @@ acl_way_of(const struct acl_choice *c, const struct acl_matrix *w, unsigned i)
 int
 acl_matrix_has_graphs(const struct acl_choice *c, const struct acl_matrix *w)
 {
+	const struct acl_form f = acl_form_of(c, w);
 	unsigned i;
 
-	for (i = 0; i < c->form[w->format].nclasses; i++)
-		if (!acl_way_has_graphs(acl_way_of(c, w, i)))
+	for (i = 0; i < f.nclasses; i++)
+		if ((c->graphs & ACL_GRAPH_BIT(acl_way_of(c, w, i),
+		    f.nz)) == 0)
 			return 0;
 	return 1;
 }

@@ -25,7 +25,7 @@ enum acl_way {
 };
 const char *acl_way_name(enum acl_way way);	/* "aclnnMm" */
 int acl_way_is_there(const struct acl_lib *lib, enum acl_way way);
-/* May its calls be captured (graph.h)? */
+/* May calls of this kind be captured at all? */
 int acl_way_has_graphs(enum acl_way way);
 
 /* How W lies: row-major (ND), or in FRACTAL_NZ (layout.h), which the library made of
@@ -74,6 +74,8 @@ struct acl_choice {
 	struct acl_unfit unfit;		/* shapes of the model */
 	uint16_t nshapes;
 	uint16_t pad2;
+	uint32_t graphs;		/* ways whose replays are right:
+					 * ACL_GRAPH_BIT() */
 	struct acl_shape_way shape[ACL_SHAPE_WAYS];	/* [nshapes] */
 };
 #define ACL_CHOICE	0x34434341u	/* "ACC4" */
@@ -88,7 +90,11 @@ struct acl_form acl_form_of(const struct acl_choice *c,
 enum acl_way acl_way_of(const struct acl_choice *c,
     const struct acl_matrix *w, unsigned i);
 
-/* May all of its calls be captured (graph.h)? */
+#define ACL_GRAPH_BIT(way, nz)						\
+	(1u << ((unsigned)(nz) * (unsigned)ACL_NWAYS + (unsigned)(way)))
+#define ACL_GRAPH_BITS	ACL_GRAPH_BIT(ACL_WAY_NONE, ACL_NZ_KINDS)
+
+/* May all of its calls be captured (graph.h)?  The trials of its ways were right. */
 int acl_matrix_has_graphs(const struct acl_choice *c,
     const struct acl_matrix *w);
 

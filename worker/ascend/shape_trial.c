@@ -23,7 +23,7 @@
  * trials of ways may need a half. */
 #define MODEL_NS	UINT64_C(15000000000)
 
-#define MOST_WEIGHTS	(256 * MIB)
+#define MOST_WEIGHTS	GIB
 #define PATTERN_BYTES	(1 * MIB - 64)
 
 /* Columns that are compared with sums of the host: three groups. */
@@ -44,7 +44,9 @@ struct trial {
 	struct acl_notes *notes;
 	struct acl_products p;
 	struct acl_matrix w;
-	uint32_t top;			/* rows of the largest product */
+	uint32_t top;			/* rows of the largest product, */
+	uint32_t most_rows;		/* at most; 0 = any */
+	uint64_t end_ns;		/* no product begins after it */
 	void *blocks[4];		/* of the device */
 	unsigned nblocks;
 	struct acl_host_block host[2];
@@ -309,6 +311,8 @@ multiply(struct trial *t, uint32_t first, uint32_t m, float *ret,
 	int rc;
 
 	t->notes->steps++;
+	if (event_now_ns() > t->end_ns)
+		return err_set(reterr, ERR_RUN, -ETIME, "no time is left");
 	fill_a(t, rows, first, m);
 	memset(t->p.c, 0xff, acl_products_c_bytes(&t->p, &t->w, m));
 	if ((rc = acl_products_send(&t->p, t->w.k, rows, reterr)) < 0 ||
@@ -428,29 +432,23 @@ are_rows_same(struct trial *t, struct err *reterr)
 
 /* --- a shape --- */
 
-/* The columns that are tried, and the calls for them. */
+/* The calls for a matrix that is a part of N at most. */
 static int
 prepare(struct trial *t, const struct acl_matrix *m, struct err *reterr)
 {
-	const uint64_t units = ascend_weight_bytes(m->format, ASCEND_UNIT,
-	    m->k);
 	int rc;
 
 	t->w = *m;
 	t->p.is_limited = 1;
 	if ((rc = acl_products_prepare(&t->p, &t->w, reterr)) < 0)
 		return rc;
-	if (ascend_weight_bytes(m->format, m->n, m->k) > MOST_WEIGHTS) {
-		acl_products_close(&t->p);
-		t->w.n = (uint32_t)(MOST_WEIGHTS / units * ASCEND_UNIT);
-		if (t->w.n == 0)
-			return err_set(reterr, ERR_RUN, -ENOMEM, "session %s: "
-			    "a row of %u numbers is too long for a trial",
-			    t->p.s->src.session, m->k);
-		rc = acl_products_prepare(&t->p, &t->w, reterr);
-	}
-	t->top = acl_products_rows(&t->p, &t->w, ASCEND_ROWS);
-	return rc;
+	if (ascend_weight_bytes(m->format, m->n, m->k) > MOST_WEIGHTS)
+		return err_set(reterr, ERR_RUN, -ENOMEM, "session %s: a "
+		    "matrix of %u x %u is too large for a trial",
+		    t->p.s->src.session, m->n, m->k);
+	t->top = acl_products_rows(&t->p, &t->w, t->most_rows > 0 ?
+	    t->most_rows : ASCEND_ROWS);
+	return 0;
 }
 
 /* FNV-1a of the results. */
@@ -509,6 +507,7 @@ compare_times(const void *a, const void *b)
 /* Of a product of m rows, whose A is on the device: the median of some runs, after a
  * first one. */
 enum { RUNS = 3 };
+#define NEVER_NS	(UINT64_C(1) << 50)
 static int
 measure(struct trial *t, struct acl_clock *c, uint32_t m, uint64_t *ret,
     struct err *reterr)
@@ -519,6 +518,9 @@ measure(struct trial *t, struct acl_clock *c, uint32_t m, uint64_t *ret,
 
 	for (i = 0; i < NITEMS(ns); i++) {
 		t->notes->steps++;
+		if (event_now_ns() > t->end_ns)
+			return err_set(reterr, ERR_RUN, -ETIME,
+			    "no time is left");
 		if ((rc = acl_clock_start(c, reterr)) < 0 ||
 		    (rc = acl_products_compute(&t->p, &t->w, ASCEND_ROWS, 0, m,
 		    0, reterr)) < 0 || (rc = acl_clock_stop(c, event_now_ns() +
@@ -530,7 +532,8 @@ measure(struct trial *t, struct acl_clock *c, uint32_t m, uint64_t *ret,
 	return 0;
 }
 
-/* Rows of classes that C has no room for take what the largest product takes. */
+/* Rows of classes that C has no room for take what the largest product takes.  Without
+ * a clock the first way is the fastest. */
 static int
 measure_all(struct trial *t, struct err *reterr)
 {
@@ -540,7 +543,7 @@ measure_all(struct trial *t, struct err *reterr)
 	int rc;
 
 	make_rows(t, 0);
-	fill_a(t, 0, ASCEND_ROWS, ASCEND_ROWS);
+	fill_a(t, ASCEND_ROWS, 0, ASCEND_ROWS);
 	rc = acl_products_send(&t->p, t->w.k, ASCEND_ROWS, reterr);
 	acl_clock_open(t->p.s, &c);
 	for (i = 0; i < f->nclasses && rc == 0; i++)
@@ -550,7 +553,11 @@ measure_all(struct trial *t, struct err *reterr)
 		else
 			t->timing->ns[i] = t->timing->ns[i - 1];
 	acl_clock_close(&c);
-	return rc;
+	if (rc == 0 || rc == -ETIME || t->p.s->is_lost)
+		return rc;
+	for (i = 0; i < f->nclasses; i++)
+		t->timing->ns[i] = t->first == NULL ? 1 : NEVER_NS;
+	return 0;
 }
 
 /* After the last product, which returned rc.  -EAGAIN: it never ends. */
@@ -593,27 +600,40 @@ is_of_use(const struct trial *t)
 	return 0;
 }
 
+/* Measure and check the products.  An error, or 0 and the outcome. */
+static int
+try_products(struct trial *t, enum acl_fn_outcome *ret, struct err *reterr)
+{
+	int rc = t->timing != NULL ? measure_all(t, reterr) : 0;
+
+	*ret = rc < 0 ? ACL_FN_LATE : ACL_FN_UNTRIED;
+	if (rc == 0 && is_of_use(t)) {
+		rc = check(t, ret, reterr);
+		if (t->timing != NULL)
+			t->timing->is_right = rc == 0 && *ret == ACL_FN_RIGHT;
+	}
+	if (rc == -ETIME)
+		*ret = ACL_FN_UNTRIED;
+	return rc;
+}
+
 /* 0 or -EAGAIN. */
 static int
 try_matrix(struct trial *t, const struct acl_matrix *m, uint32_t *ret)
 {
-	struct err e = { 0 };
 	enum acl_fn_outcome o = ACL_FN_UNTRIED;
+	struct err e = { 0 };
 	int rc;
 
 	if ((rc = prepare(t, m, &e)) < 0)
-		o = rc == -ENOTSUP && event_now_ns() <= t->p.compile_by_ns ?
+		o = rc == -ENOTSUP && event_now_ns() <= t->end_ns ?
 		    ACL_FN_REFUSED : ACL_FN_UNTRIED;
-	else if ((rc = begin_memory(t, &e)) < 0 || (rc = put_weights(t,
-	    &e)) < 0)
+	else if ((rc = begin_memory(t, &e)) < 0)
 		o = t->p.s->is_lost ? ACL_FN_LATE : ACL_FN_UNTRIED;
-	else if ((rc = t->timing != NULL ? measure_all(t, &e) : 0) < 0)
+	else if ((rc = put_weights(t, &e)) < 0)
 		o = ACL_FN_LATE;
-	else if (is_of_use(t)) {
-		rc = check(t, &o, &e);
-		if (t->timing != NULL)
-			t->timing->is_right = rc == 0 && o == ACL_FN_RIGHT;
-	}
+	else
+		rc = try_products(t, &o, &e);
 	*ret = acl_fn_pack(o, code_in(&e));
 	return end(t, rc);
 }
@@ -643,19 +663,39 @@ try_candidate(struct trial *t, const struct acl_candidate *way,
 	return rc;
 }
 
-/* The way for a shape, which has none of its own yet. */
-static void
-add_way(struct acl_choice *c, const struct acl_shape_way *way)
+/* A matrix of several parts of N: each kind of part by itself, in the form's way, with the
+ * rows of the whole.  0 or -EAGAIN. */
+static int
+try_parts(struct trial *t, const struct acl_matrix *m, uint32_t *ret)
 {
-	uint32_t i = 0;
+	const struct acl_choice *c = t->p.choice;
+	const struct acl_candidate way = { c->form[ASCEND_HALF].way,
+	    c->form[ASCEND_HALF].nz };
+	const uint32_t parts[] = { ACL_MOST_N, m->n % ACL_MOST_N };
+	struct acl_matrix part = *m;
+	unsigned i;
+	int rc = 0;
 
-	while (i < c->nshapes && (c->shape[i].n != way->n || c->shape[i].k !=
-	    way->k))
-		i++;
-	if (i == ACL_SHAPE_WAYS)
-		return;
-	c->shape[i] = *way;
-	c->nshapes = (uint16_t)MAX((uint32_t)c->nshapes, i + 1);
+	t->most_rows = ascend_rows(&c->chip, m->n, m->k);
+	*ret = acl_fn_pack(ACL_FN_RIGHT, 0);
+	for (i = 0; i < NITEMS(parts) && rc == 0 && parts[i] > 0 &&
+	    acl_fn_outcome(*ret) == ACL_FN_RIGHT; i++) {
+		part.n = parts[i];
+		rc = try_candidate(t, &way, &part, NULL, NULL, ret);
+	}
+	t->most_rows = 0;
+	return rc;
+}
+
+static void
+remove_way(struct acl_choice *c, uint32_t n, uint32_t k)
+{
+	uint32_t i, left = 0;
+
+	for (i = 0; i < c->nshapes; i++)
+		if (c->shape[i].n != n || c->shape[i].k != k)
+			c->shape[left++] = c->shape[i];
+	c->nshapes = (uint16_t)left;
 }
 
 /* Try m in the choice's way, then in the others, and choose.  0 or -EAGAIN. */
@@ -673,6 +713,7 @@ try_ways(struct trial *t, struct acl_choice *c,
 	int rc = 0;
 
 	memset(timing, 0, sizeof(timing));
+	remove_way(c, m->n, m->k);
 	for (i = 0; i < ways->n && rc == 0; i++) {
 		if (i > 0)
 			t->notes->trying = 1 + ACL_NOTE_OTHERS;
@@ -682,9 +723,9 @@ try_ways(struct trial *t, struct acl_choice *c,
 	if (rc < 0)
 		return rc;
 	t->notes->trying = trying;
-	if (acl_fastest(&c->form[ASCEND_HALF], ways->c, timing, ways->n,
-	    &way)) {
-		add_way(c, &way);
+	if (c->nshapes < ACL_SHAPE_WAYS && acl_fastest(&c->form[ASCEND_HALF],
+	    ways->c, timing, ways->n, &way)) {
+		c->shape[c->nshapes++] = way;
 		*ret = acl_fn_pack(ACL_FN_RIGHT, 0);
 	}
 	return 0;
@@ -789,7 +830,7 @@ try_rows(struct trial *t, uint32_t kind, uint32_t cols, float eps,
 static int
 try_shape(struct trial *t, struct acl_choice *c,
     const struct acl_candidates *ways, struct acl_shape *s, float eps,
-    unsigned note, uint64_t end_ns)
+    unsigned note)
 {
 	const struct acl_matrix m = { .n = s->n, .k = s->k,
 	    .format = (enum ascend_format)s->kind };
@@ -799,13 +840,14 @@ try_shape(struct trial *t, struct acl_choice *c,
 	if (notes->outcome[note] != ACL_FINE) {
 		s->outcome = acl_fn_pack(notes->outcome[note] == ACL_HANGS ?
 		    ACL_FN_HANGS : ACL_FN_ENDS, 0);
-	} else if (!notes->is_late && event_now_ns() <= end_ns) {
+	} else if (!notes->is_late && event_now_ns() <= t->end_ns) {
 		notes->steps++;
 		notes->trying = 1 + note;
-		rc = s->kind == ASCEND_HALF && ways->n > 1 ? try_ways(t, c,
-		    ways, &m, &s->outcome) : s->kind < ASCEND_FORMATS ?
-		    try_matrix(t, &m, &s->outcome) : try_rows(t, s->kind, s->n, eps,
-		    &s->outcome);
+		rc = s->kind >= ASCEND_FORMATS ? try_rows(t, s->kind, s->n,
+		    eps, &s->outcome) : s->n > ACL_MOST_N ? try_parts(t, &m,
+		    &s->outcome) : s->kind == ASCEND_HALF && ways->n > 1 ?
+		    try_ways(t, c, ways, &m, &s->outcome) :
+		    try_matrix(t, &m, &s->outcome);
 		if (rc == 0)
 			notes->trying = 0;
 	}
@@ -838,16 +880,18 @@ has_new_halves(const struct acl_shapes *list, const struct acl_shapes *known)
 	return 0;
 }
 
-/* The ways that matrices of 16-bit floats may go.  Where there is no room for more
- * choices, all shapes are tried anew.  0 or -EAGAIN. */
-static int
-list_ways(struct acl_session *s, struct acl_notes *notes,
-    struct acl_choice *c, struct acl_shapes *known,
-    struct acl_candidates *ret)
+/* Ways of shapes that nobody remembers make room. */
+static void
+drop_ways(struct acl_choice *c, const struct acl_shapes *known)
 {
-	if (c->nshapes == ACL_SHAPE_WAYS)
-		known->n = c->nshapes = 0;
-	return acl_other_ways(s, notes, c, ret);
+	uint32_t i = 0;
+
+	while (i < c->nshapes)
+		if (acl_shapes_find(known, ASCEND_HALF, c->shape[i].n,
+		    c->shape[i].k) == NULL)
+			remove_way(c, c->shape[i].n, c->shape[i].k);
+		else
+			i++;
 }
 
 int
@@ -858,15 +902,18 @@ acl_try_model(struct acl_session *s, struct acl_notes *notes,
 	const uint64_t end_ns = event_now_ns() + MODEL_NS;
 	struct acl_candidates ways = { 0 };
 	struct trial t = { .notes = notes, .p = { .s = s, .choice = c,
-	    .steps = &notes->steps, .compile_by_ns = end_ns } };
+	    .steps = &notes->steps, .compile_by_ns = end_ns },
+	    .end_ns = end_ns };
 	struct acl_shape *shape;
 	uint32_t i;
 	int rc = 0;
 
 	list_shapes(c, want, ret);
 	if (has_new_halves(ret, known) && notes->outcome[ACL_NOTE_OTHERS] ==
-	    ACL_FINE && !notes->is_late)
-		rc = list_ways(s, notes, c, known, &ways);
+	    ACL_FINE && !notes->is_late) {
+		drop_ways(c, known);
+		rc = acl_other_ways(s, notes, c, &ways);
+	}
 	/* First those that are known, so that new ones do not replace them. */
 	for (i = 0; i < ret->n; i++)
 		acl_shapes_take(known, &ret->shape[i]);
@@ -876,7 +923,7 @@ acl_try_model(struct acl_session *s, struct acl_notes *notes,
 		    shape->kind, shape->n, shape->k) != NULL)
 			continue;
 		rc = try_shape(&t, c, &ways, shape, want->eps,
-		    ACL_NOTE_SHAPE + i, end_ns);
+		    ACL_NOTE_SHAPE + i);
 		if (acl_fn_outcome(shape->outcome) != ACL_FN_UNTRIED)
 			acl_shapes_add(known, shape);
 	}

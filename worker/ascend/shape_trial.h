@@ -13,7 +13,8 @@
  * at other places, all N columns to the bit; some columns by sums in double.  One of
  * 16-bit floats is tried in each other way that is right for small ones, too, and c gets
  * the fastest for it (fastest.h).  Then the operators on rows that c uses (chip.fns), at
- * the widths of `want`.  Matrices of more than 256 MiB are tried with fewer columns.
+ * the widths of `want`.  Each kind of part of N is tried by itself; a part of more
+ * than a GiB is not tried.
  *
  * ret: the outcomes of the shapes that the device may compute, each once.
  * ACL_FN_REFUSED: the library does not take it; ACL_FN_UNTRIED: notes->is_late, a time

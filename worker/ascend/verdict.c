@@ -187,7 +187,7 @@ acl_choice_is_sound(const struct acl_choice *c)
 	    c->chip.workspace_percent > ASCEND_MOST_PERCENT ||
 	    c->chip.graph_bytes > ASCEND_GRAPHS_BYTES ||
 	    c->graph_why < ACL_GRAPH_WHYS ||
-	    c->graph_fns_why < ACL_GRAPH_WHYS ||
+	    c->graph_fns_why < ACL_GRAPH_WHYS || c->graphs >= ACL_GRAPH_BITS ||
 	    !acl_unfit_is_sound(&c->unfit) || !shapes_are_sound(c))
 		return 0;
 	for (f = 0; f < ASCEND_FORMATS; f++)
@@ -319,6 +319,8 @@ acl_verdict_put_shapes(struct device_verdict *v, const struct acl_shapes *s,
 	memcpy(&t, v->of_device, sizeof(t));
 	t.shapes = *s;
 	t.c.nshapes = c->nshapes;
+	t.c.graphs = c->graphs;
+	t.c.chip.graph_bytes = c->chip.graph_bytes;
 	memcpy(t.c.shape, c->shape, sizeof(t.c.shape));
 	memcpy(v->of_device, &t, sizeof(t));
 }

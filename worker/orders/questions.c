@@ -126,11 +126,12 @@ order_probe(struct worker *w, struct err *reterr)
 	/* A confined worker cannot open the device. */
 	if (w->sc.dev == NULL || w->is_confined ||
 	    order_payload(w, &wp, sizeof(wp), 0, reterr) < 0 ||
-	    wp.has_verdict > 1 || wp.has_shapes > 1 ||
+	    wp.has_verdict > 1 || wp.has_shapes > 1 || wp.is_next > 1 ||
 	    (wp.has_shapes && !are_shapes_sound(&wp.shapes)))
 		return order_refuse(w, reterr);
 	wp.verdict.key[sizeof(wp.verdict.key) - 1] = '\0';
 	dc.verdict = wp.has_verdict ? &wp.verdict : NULL;
+	dc.is_next = (int)wp.is_next;
 	dc.shapes = wp.has_shapes ? &wp.shapes : NULL;
 	return probe_device(&w->chan, w->sc.dev, &dc, reterr);
 }

@@ -16,6 +16,7 @@ report_verdict(struct chan *c, const struct device_probe *p,
     struct err *reterr)
 {
 	struct wire_verdict wv = { .is_kept = (uint32_t)p->verdict_is_kept,
+	    .is_partial = (uint32_t)p->verdict_is_partial,
 	    .verdict = p->verdict };
 
 	if (p->verdict.key[0] == '\0')
