@@ -15,6 +15,15 @@
 
 #define EXPORT	__attribute__((visibility("default")))
 
+/* Loops over a matrix, whose bounds were checked: sanitizers make them many times
+ * slower. */
+#if defined(__clang__)
+#define ASCEND_FAST \
+	__attribute__((no_sanitize("address", "thread", "undefined")))
+#else
+#define ASCEND_FAST
+#endif
+
 /* --- switches --- */
 
 enum operators { OPS_ALL, OPS_BOARD, OPS_DOCS, OPS_NONE, OPS_CLASSIC };

@@ -71,39 +71,56 @@ PRODUCT(BatchMatMul)
 
 /* --- a product with integer weights --- */
 
-/* Scale of element (k, n): [1], [n], [1, n] or [groups, n]. */
-static double
-scale_of(const struct tensor *s, int64_t k, int64_t n, int64_t group)
+/* Scales of row k of W: [1], [n], [1, n] or [groups, n]; step: from one to the next. */
+static const float *
+scales_of(const struct tensor *s, const float *all, int64_t k, int64_t group,
+    int64_t *step)
 {
 	int64_t total = ascend_elements(s), cols;
 
-	if (total == 1)
-		return ascend_get(s, 0);
+	*step = total > 1;
 	cols = s->dims[s->ndims - 1];
-	return ascend_get(s, group > 0 ? k / group * cols + n : n);
+	return all + (total > 1 && group > 0 ? k / group * cols : 0);
+}
+
+/* Row k of W (n), which is integers so far. */
+ASCEND_FAST static void
+scale_row(const struct op_args *a, const float *scales, const float *offsets,
+    int64_t k, int64_t n, float *row)
+{
+	const int has_offsets = !a->t[3].is_null;
+	int64_t step, offset_step = 0, j;
+	const float *s = scales_of(&a->t[2], scales, k, a->i[0], &step);
+	const float *o = !has_offsets ? NULL : scales_of(&a->t[3], offsets, k,
+	    a->i[0], &offset_step);
+
+	for (j = 0; j < n; j++)
+		row[j] = (float)(((double)row[j] + (has_offsets ?
+		    (double)o[j * offset_step] : 0)) * (double)s[j * step]);
 }
 
 static int
 run_quantized(const struct op_args *a)
 {
 	const struct tensor *x = &a->t[0], *w = &a->t[1], *bias = &a->t[4];
-	int64_t m = x->dims[0], k = x->dims[1], n = w->dims[1], i, j;
+	int64_t m = x->dims[0], k = x->dims[1], n = w->dims[1], i;
 	float *fa = ascend_load(x), *fb = ascend_load(w);
+	float *scales = ascend_load(&a->t[2]);
+	float *offsets = a->t[3].is_null ? NULL : ascend_load(&a->t[3]);
 	float *fc = malloc((size_t)(m * n) * sizeof(*fc) + 1);
 	int rc = 507000;
 
-	if (fa != NULL && fb != NULL && fc != NULL) {
+	if (fa != NULL && fb != NULL && fc != NULL && scales != NULL &&
+	    (offsets != NULL || a->t[3].is_null)) {
 		for (i = 0; i < k; i++)
-			for (j = 0; j < n; j++)
-				fb[i * n + j] = (float)((fb[i * n + j] +
-				    (a->t[3].is_null ? 0 : scale_of(&a->t[3],
-				    i, j, a->i[0]))) * scale_of(&a->t[2], i, j,
-				    a->i[0]));
+			scale_row(a, scales, offsets, i, n, fb + i * n);
 		rc = ascend_put_product(&a->t[5], fa, fb, fc, 1, m, k, n);
 		for (i = 0; !bias->is_null && i < m * n; i++)
 			ascend_put(&a->t[5], i, fc[i] + ascend_get(bias, i %
 			    n));
 	}
+	free(scales);
+	free(offsets);
 	free(fa);
 	free(fb);
 	free(fc);

@@ -691,7 +691,7 @@ is_dense(const struct tensor *t)
 	return 1;
 }
 
-void
+ASCEND_FAST void
 ascend_store(const struct tensor *t, const float *v)
 {
 	int64_t i, n = ascend_elements(t);
@@ -705,12 +705,37 @@ ascend_store(const struct tensor *t, const float *v)
 		ascend_put(t, i, (double)v[i]);
 }
 
-float *
+/* A matrix of integers, row-major or transposed. */
+ASCEND_FAST static void
+load_integers(const struct tensor *t, float *ret)
+{
+	const int8_t *bytes = t->data;
+	const uint8_t *halves = t->data;
+	int64_t i, j, at;
+	int v;
+
+	for (i = 0; i < t->dims[0]; i++)
+		for (j = 0; j < t->dims[1]; j++) {
+			at = t->offset + i * t->strides[0] + j * t->strides[1];
+			v = t->dtype == ACL_INT8 ? bytes[at] :
+			    halves[at / 2] >> at % 2 * 4 & 15;
+			if (t->dtype == ACL_INT4 && v >= 8)
+				v -= 16;
+			ret[i * t->dims[1] + j] = (float)v;
+		}
+}
+
+ASCEND_FAST float *
 ascend_load(const struct tensor *t)
 {
 	int64_t i, j, n = ascend_elements(t);
 	float *v = malloc((size_t)(n > 0 ? n : 1) * sizeof(*v));
 
+	if (v != NULL && t->ndims == 2 && t->format != ACL_FORMAT_FRACTAL_NZ &&
+	    (t->dtype == ACL_INT8 || t->dtype == ACL_INT4)) {
+		load_integers(t, v);
+		return v;
+	}
 	if (v != NULL && t->dtype == ACL_FLOAT16 && is_dense(t)) {
 		const uint16_t *h = (const uint16_t *)t->data + t->offset;
 

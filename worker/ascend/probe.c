@@ -8,6 +8,7 @@
 
 #include "config/meminfo.h"
 #include "config/words.h"
+#include "shm/event.h"
 #include "ascend.h"
 #include "board.h"
 #include "classic.h"
@@ -39,6 +40,9 @@ acl_number(const struct device_conf *dc)
  * coordinator waits for a minute. */
 #define STALL_NS	(UINT64_C(1000000000) * (ACL_OPERATOR_S + 8))
 #define MOST_NS		UINT64_C(20000000000)
+
+/* Time for all shapes of a model, after all others. */
+#define MODEL_NS	UINT64_C(30000000000)
 
 /* Memory of the library, rounded up, so that plans do not differ from run to
  * run. */
@@ -361,7 +365,8 @@ try_model(struct acl_session *s, const struct device_conf *dc,
 	/* What the first device of a run left untried stays so. */
 	if (dc->is_next && ret->verdict_is_kept)
 		notes->is_late = 1;
-	if ((rc = acl_try_model(s, notes, c, want, &known, &model)) < 0)
+	if ((rc = acl_try_model(s, notes, c, want, event_now_ns() + MODEL_NS,
+	    &known, &model)) < 0)
 		return rc;
 	judge_shapes(&model, c, ret);
 	if (!has_new_shapes(&known, &before))

@@ -19,10 +19,6 @@
 /* The device's own timeout of an operator comes first. */
 #define WAIT_NS		(UINT64_C(1000000000) * (ACL_OPERATOR_S + 2))
 
-/* Time for all shapes of a model: the coordinator waits for a minute, of which the
- * trials of ways may need a half. */
-#define MODEL_NS	UINT64_C(15000000000)
-
 #define MOST_WEIGHTS	GIB
 #define PATTERN_BYTES	(1 * MIB - 64)
 
@@ -896,10 +892,9 @@ drop_ways(struct acl_choice *c, const struct acl_shapes *known)
 
 int
 acl_try_model(struct acl_session *s, struct acl_notes *notes,
-    struct acl_choice *c, const struct device_shapes *want,
+    struct acl_choice *c, const struct device_shapes *want, uint64_t end_ns,
     struct acl_shapes *known, struct acl_shapes *ret)
 {
-	const uint64_t end_ns = event_now_ns() + MODEL_NS;
 	struct acl_candidates ways = { 0 };
 	struct trial t = { .notes = notes, .p = { .s = s, .choice = c,
 	    .steps = &notes->steps, .compile_by_ns = end_ns },
