@@ -463,10 +463,11 @@ SLOW    := $(BUILD)/tests/unit/hexagon $(addprefix tests/e2e/,hang.sh \
            hexagon.sh invariance.sh rknpu.sh stress.sh recover.sh \
            processes.sh)
 # Minutes under an emulator; unit/npu_mat and e2e/rknpu.sh compare the NPU's bits
-# there, unit/ascend_rows and e2e/ascend.sh an Ascend processor's.
+# there, unit/ascend_rows and others an Ascend processor's.
 HOSTS   := $(if $(CROSS),$(addprefix %/unit/,npu_error rknpu_device \
            jinja_limits ascend_choose ascend_product ascend_shapes) \
-           $(addprefix %/e2e/,ascend_shapes.sh device_cache.sh))
+           $(addprefix %/e2e/,ascend.sh ascend_rows.sh ascend_shapes.sh \
+           device_cache.sh))
 CHECKS  := $(filter $(SLOW),$(E2E) $(UNIT:$(B)/%=$(BUILD)/%)) \
            $(if $(filter thread,$(SAN)),,$(KERNELS)) \
            $(filter-out $(SLOW) $(HOSTS),$(E2E) $(UNIT:$(B)/%=$(BUILD)/%)) \

@@ -37,7 +37,7 @@ choice_of(enum acl_way way)
 	    .form[ASCEND_HALF] = { (uint8_t)way, ACL_FLOAT, 3, 0, { 1, 8,
 	    ASCEND_ROWS } }, .strategy = ACL_POOL_SLOTS, .chip = {
 	    .has_memory = 1, .has_slots = 1, .workspace_bytes = MIB,
-	    .graph_bytes = 4096 } };
+	    .graph_bytes = 4096 }, .graphs = ACL_GRAPH_BITS - 1 };
 	struct device_choice ret = { .is_made = 1, .layout = LAYOUT_ASCEND };
 
 	_Static_assert(sizeof(c) <= sizeof(ret.of_device), "fits");
