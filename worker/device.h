@@ -166,7 +166,7 @@ struct device_account {
 	/* Memory that its library counts, all of it charged: on the device; of
 	 * that, what the device's pool adds or has free; pinned on the host. */
 	uint64_t device_bytes, slack_bytes, pinned_bytes;
-	/* Of device_bytes, what lies in memory of the device's own, which the kernel
+	/* The part of device_bytes that lies in memory of the device's own, which the kernel
 	 * does not count with this process. */
 	uint64_t apart_bytes;
 	uint32_t host_ops;	/* operations that it supports, and runs on the

@@ -105,7 +105,7 @@ uint64_t session_worker_bytes(const struct session *s, unsigned tag);
 uint64_t session_worker_cap(const struct session *s);
 /* The same of the peaks of their ledgers, once they have sent statistics. */
 uint64_t session_worker_ledger(const struct session *s);
-/* What the kernel counts at the worker's peak beyond these; a card's memory, which it
+/* The kernel's count at the worker's peak beyond these; a card's memory, which it
  * does not count, is left out of them. */
 int64_t session_worker_unaccounted(const struct session *s);
 /* Close the channel and end the worker; then its memo is whole. */

@@ -16,7 +16,7 @@
 #include "worker/device.h"
 #include "worker/stage/selftest.h"
 
-/* What a worker shares with the coordinator. */
+/* Memory that a worker shares with the coordinator. */
 static struct stage_status *status;
 static struct acl_memo *memo;
 

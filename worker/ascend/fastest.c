@@ -57,7 +57,7 @@ acl_fastest(const struct acl_form *f, const struct acl_candidate *c,
 			best = i;
 	if (best == n)
 		return 0;
-	/* Of several with the same bits, the one for most rows has the name. */
+	/* Among ways with the same bits, the one for most rows has the name. */
 	way = way_for(c, t, n, best, f->nclasses - 1u);
 	ret->way = c[way].way;
 	ret->nz = c[way].nz;

@@ -362,7 +362,7 @@ try_model(struct acl_session *s, const struct device_conf *dc,
 		return 0;
 	}
 	before = known;
-	/* What the first device of a run left untried stays so. */
+	/* Shapes that the first device of a run left untried stay so. */
 	if (dc->is_next && ret->verdict_is_kept)
 		notes->is_late = 1;
 	if ((rc = acl_try_model(s, notes, c, want, event_now_ns() + MODEL_NS,
@@ -454,7 +454,7 @@ probe_here(void *arg, struct acl_notes *notes, void *result,
 {
 	struct device_conf dc = *(const struct device_conf *)arg;
 	struct device_probe *ret = result;
-	/* Of a process before this one that a shape ended: its ways. */
+	/* A shape ended the process before this one: its ways. */
 	const struct device_verdict earlier = ret->verdict;
 	uint64_t before = 0, after = 0;
 	struct acl_choice c;

@@ -500,7 +500,7 @@ compare_times(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Of a product of m rows, whose A is on the device: the median of some runs, after a
+/* Time a product of m rows, whose A is on the device: the median of some runs, after a
  * first one. */
 enum { RUNS = 3 };
 #define NEVER_NS	(UINT64_C(1) << 50)

@@ -27,7 +27,7 @@ struct acl_shapes {
 	struct acl_shape shape[ACL_MOST_SHAPES];
 };
 
-/* Those of the sessions' model that must not run, though the library takes them. */
+/* Shapes of the sessions' model that must not run, though the library takes them. */
 enum { ACL_MOST_UNFIT = 8 };
 struct acl_unfit {
 	uint8_t n;
