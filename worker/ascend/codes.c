@@ -350,6 +350,8 @@ report(const struct acl_lib *l, const char *session, const char *call,
 	    " [the library says: " : "", said, said[0] != '\0' ? "]" : "");
 }
 
+#define FAILED_WITH	"failed with "
+
 int
 acl_failed(const struct acl_lib *l, const char *session, const char *call,
     int code, struct err *reterr)
@@ -357,10 +359,18 @@ acl_failed(const struct acl_lib *l, const char *session, const char *call,
 	const struct acl_meaning *m = acl_find_code(code);
 	char how[256];
 
-	snprintf(how, sizeof(how), "failed with %d, %s (%s)", code,
+	snprintf(how, sizeof(how), FAILED_WITH "%d, %s (%s)", code,
 	    acl_code_name(code), m != NULL ? m->text : class_of(code));
 	return report(l, session, call, how, m != NULL ? m->error : -EIO,
 	    m != NULL ? m->remedy : NULL, reterr);
+}
+
+int
+acl_code_in(const struct err *e)
+{
+	const char *s = strstr(e->msg, FAILED_WITH);
+
+	return s == NULL ? 0 : atoi(s + strlen(FAILED_WITH));
 }
 
 int

@@ -8,6 +8,7 @@
  *	swiglu.c	SwiGLU of such products
  *	residual.c	sums of products and the residual
  *	trial.c		finds a way of multiplying, with known answers
+ *	trial_memory.c	memory and runs of products in trials
  *	attempt.c	does that in a process of its own
  *	ops.c ops_trial.c	other operators, and a trial of each
  *	shape_trial.c shapes.c	both at the model's own shapes

@@ -9,11 +9,12 @@
 #include "kernels/types/quant.h"
 #include "shm/event.h"
 #include "trial.h"
+#include "trial_memory.h"
 
 /* The trial's product, its graphs; of them, the first ones run, and the memory of others
  * is measured, which have as many products as count as one graph: each with a copy of C,
  * after one of A. */
-enum { TRY_N = 32, TRY_K = 64, TRY_GRAPHS = 4, TRY_RUN = 2, TRY_BLOCKS = 5,
+enum { TRY_N = 32, TRY_K = 64, TRY_GRAPHS = 4, TRY_RUN = 2,
 	TRY_PRODUCTS = (ASCEND_GRAPH_TASKS - 1) / 2 };
 
 /* A capture that other threads' calls do not disturb. */
@@ -86,23 +87,9 @@ acl_graph_free(struct acl_session *s, void *graph)
 struct tryout {
 	struct acl_products p;
 	struct acl_matrix w, other;
-	struct acl_host_block host[2];
-	void *block[TRY_BLOCKS];	/* of the device */
-	unsigned nblocks;
+	struct acl_trial_memory memory;
 	void *graph[TRY_GRAPHS];
 };
-
-static int
-add_block(struct tryout *t, uint64_t nbytes, void **ret, struct err *reterr)
-{
-	struct acl_session *s = t->p.s;
-	int rc = report(s, "aclrtMalloc", s->src.lib->aclrtMalloc(ret, nbytes,
-	    ACL_MEM_MALLOC_HUGE_FIRST), reterr);
-
-	if (rc == 0)
-		t->block[t->nblocks++] = *ret;
-	return rc;
-}
 
 static int
 begin_memory(struct tryout *t, struct err *reterr)
@@ -117,18 +104,8 @@ begin_memory(struct tryout *t, struct err *reterr)
 
 	p->a_bytes = (uint64_t)ASCEND_ROWS * TRY_K * sizeof(*p->a);
 	p->c_bytes = (uint64_t)ASCEND_ROWS * TRY_N * sizeof(float);
-	if ((rc = acl_host_alloc(src, p->a_bytes, "A", &t->host[0],
-	    reterr)) < 0 || (rc = acl_host_alloc(src, p->c_bytes, "C",
-	    &t->host[1], reterr)) < 0 ||
-	    (rc = add_block(t, sizeof(weights), &w, reterr)) < 0 ||
-	    (p->workspace_need > 0 && (rc = add_block(t, p->workspace_need,
-	    &p->workspace, reterr)) < 0))
-		return rc;
-	p->a = p->device_a = t->host[0].p;
-	p->c = p->device_c = t->host[1].p;
-	if (p->choice->chip.has_memory && ((rc = add_block(t, p->a_bytes,
-	    &p->device_a, reterr)) < 0 || (rc = add_block(t, p->c_bytes,
-	    &p->device_c, reterr)) < 0))
+	if ((rc = acl_trial_alloc(p, sizeof(weights), &t->memory, &w,
+	    reterr)) < 0)
 		return rc;
 	/* As integers: numbers, and scales of another size. */
 	for (i = 0; i < NITEMS(weights); i++)
@@ -149,10 +126,7 @@ end_memory(struct tryout *t)
 
 	for (i = 0; i < TRY_GRAPHS; i++)
 		acl_graph_free(s, t->graph[i]);
-	while (t->nblocks > 0)
-		s->src.lib->aclrtFree(t->block[--t->nblocks]);
-	acl_host_free(&s->src, &t->host[0], NULL);
-	acl_host_free(&s->src, &t->host[1], NULL);
+	acl_trial_free(s, &t->memory);
 	acl_products_close(&t->p);
 }
 
@@ -262,8 +236,7 @@ acl_graph_bytes(uint64_t before, uint64_t after, uint32_t n)
 int32_t
 acl_graph_code(const struct err *e)
 {
-	const char *s = strstr(e->msg, "failed with ");
-	int code = s != NULL ? atoi(s + strlen("failed with ")) : 0;
+	const int code = acl_code_in(e);
 
 	return code > 0 ? code : ACL_ERROR_RT_INTERNAL_ERROR;
 }

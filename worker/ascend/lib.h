@@ -180,7 +180,10 @@ int acl_is_refusal(int code);
 int acl_failed(const struct acl_lib *lib, const char *session,
     const char *call, int code, struct err *reterr);
 
-/* The same for a call that returned NULL. */
+/* The code in such an error's message; 0 = there is none. */
+int acl_code_in(const struct err *e);
+
+/* Report a call that returned NULL. */
 int acl_failed_null(const struct acl_lib *lib, const char *session,
     const char *call, struct err *reterr);
 

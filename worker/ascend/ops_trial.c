@@ -513,15 +513,6 @@ try_width(struct trial *t, struct err *reterr)
 	return o == ACL_FN_RIGHT ? check(t, reterr) : o;
 }
 
-/* The code in an error's message, where the call that failed does not give it. */
-static int
-code_in(const struct err *e)
-{
-	const char *s = strstr(e->msg, "failed with ");
-
-	return s == NULL ? 0 : atoi(s + strlen("failed with "));
-}
-
 /* -EAGAIN: it never returns. */
 static int
 try_fn(struct trial *t, uint32_t *ret, uint64_t *workspace)
@@ -539,7 +530,7 @@ try_fn(struct trial *t, uint32_t *ret, uint64_t *workspace)
 		if (!is_lost)
 			end_memory(t);
 	}
-	*ret = acl_fn_pack(o, t->code != 0 ? t->code : code_in(&e));
+	*ret = acl_fn_pack(o, t->code != 0 ? t->code : acl_code_in(&e));
 	if (o == ACL_FN_RIGHT)
 		*workspace = MAX(*workspace, t->f.workspace_need);
 	acl_fns_close(&t->f);

@@ -15,6 +15,7 @@
 #include "clock.h"
 #include "ops_trial.h"
 #include "trial.h"
+#include "trial_memory.h"
 
 /* The device's own timeout of an operator comes first. */
 #define WAIT_NS		(UINT64_C(1000000000) * (ACL_OPERATOR_S + 2))
@@ -43,10 +44,9 @@ struct trial {
 	uint32_t top;			/* rows of the largest product, */
 	uint32_t most_rows;		/* at most; 0 = any */
 	uint64_t end_ns;		/* no product begins after it */
-	void *blocks[4];		/* of the device */
-	unsigned nblocks;
-	struct acl_host_block host[2];
+	struct acl_trial_memory memory;
 	uint8_t *pattern[PATTERNS];	/* [PATTERN_BYTES] */
+	unsigned pattern_of;		/* 1 + their format; 0 = none yet */
 	uint16_t *x;			/* [ASCEND_ROWS * k] */
 	float *all, *some;		/* [ASCEND_ROWS * n] */
 	struct acl_timing *timing;	/* NULL = of no interest */
@@ -61,47 +61,49 @@ form_of(const struct trial *t)
 
 /* --- numbers --- */
 
-static uint32_t
-random_bits(uint32_t *state)
-{
-	*state = *state * 1664525u + 1013904223u;
-	return *state >> 16;
-}
-
 /* Eleven bits of different sizes: sums of products have more than 24. */
 static uint16_t
 fraction(uint32_t *state)
 {
-	const float v = ldexpf((float)(1024 + random_bits(state) % 1024) / 2048,
-	    -(int)(random_bits(state) % 6));
+	const float v = ldexpf((float)(1024 + acl_trial_bits(state) % 1024) / 2048,
+	    -(int)(acl_trial_bits(state) % 6));
 
-	return float_to_half(random_bits(state) % 2 ? v : -v);
+	return float_to_half(acl_trial_bits(state) % 2 ? v : -v);
 }
 
 /* Four bits, so that a group's numbers are halves without rounding. */
 static uint16_t
 group_scale(enum ascend_format f, uint32_t *state)
 {
-	return float_to_half((float)(8 + random_bits(state) % 8) / (f ==
+	return float_to_half((float)(8 + acl_trial_bits(state) % 8) / (f ==
 	    ASCEND_INT8 ? 1024 : 64));
 }
 
-static void
-make_patterns(struct trial *t)
+/* The patterns of this format, unless they are there from the last matrix. */
+static int
+make_patterns(struct trial *t, struct err *reterr)
 {
 	uint32_t state = 5, i;
 	uint16_t v[PATTERNS];
 	unsigned k;
 
+	for (k = 0; k < PATTERNS; k++)
+		if (t->pattern[k] == NULL && (t->pattern[k] =
+		    malloc(PATTERN_BYTES)) == NULL)
+			return err_nomem(reterr, "a trial");
+	if (t->pattern_of == 1 + (unsigned)t->w.format)
+		return 0;
 	for (i = 0; i < PATTERN_BYTES; i += sizeof(v[0])) {
 		v[QUANTS] = t->w.format == ASCEND_HALF ? fraction(&state) :
-		    (uint16_t)random_bits(&state);
+		    (uint16_t)acl_trial_bits(&state);
 		v[SCALES] = group_scale(t->w.format, &state);
-		v[OFFSETS] = float_to_half((float)(random_bits(&state) % 8) /
-		    2);
+		v[OFFSETS] = float_to_half((float)(acl_trial_bits(&state) %
+		    8) / 2);
 		for (k = 0; k < PATTERNS; k++)
 			memcpy(t->pattern[k] + i, &v[k], sizeof(v[k]));
 	}
+	t->pattern_of = 1 + (unsigned)t->w.format;
+	return 0;
 }
 
 static double
@@ -135,35 +137,12 @@ weight(const struct trial *t, uint32_t row, uint32_t col)
 	    ASCEND_GROUP);
 }
 
-/* --- memory: a block each, which the device gives back at once --- */
-
-static int
-device_block(struct trial *t, uint64_t nbytes, void **ret, struct err *reterr)
-{
-	const struct acl_source *src = &t->p.s->src;
-	int rc = src->lib->aclrtMalloc(ret, nbytes, ACL_MEM_MALLOC_HUGE_FIRST);
-
-	if (rc != ACL_SUCCESS)
-		return acl_failed(src->lib, src->session, "aclrtMalloc", rc,
-		    reterr);
-	t->blocks[t->nblocks++] = *ret;
-	return 0;
-}
+/* --- memory --- */
 
 static void
 end_memory(struct trial *t)
 {
-	const struct acl_source *src = &t->p.s->src;
-	unsigned i;
-
-	while (t->nblocks > 0)
-		src->lib->aclrtFree(t->blocks[--t->nblocks]);
-	for (i = 0; i < NITEMS(t->host); i++)
-		acl_host_free(src, &t->host[i], NULL);
-	for (i = 0; i < PATTERNS; i++) {
-		free(t->pattern[i]);
-		t->pattern[i] = NULL;
-	}
+	acl_trial_free(t->p.s, &t->memory);
 	free(t->x);
 	free(t->all);
 	free(t->some);
@@ -172,50 +151,24 @@ end_memory(struct trial *t)
 }
 
 static int
-begin_host(struct trial *t, struct err *reterr)
-{
-	const uint64_t results = (uint64_t)ASCEND_ROWS * t->w.n;
-	unsigned i;
-	int is_there = 1;
-
-	for (i = 0; i < PATTERNS; i++) {
-		t->pattern[i] = malloc(PATTERN_BYTES);
-		is_there &= t->pattern[i] != NULL;
-	}
-	t->x = calloc((uint64_t)ASCEND_ROWS * t->w.k, sizeof(*t->x));
-	t->all = calloc(results, sizeof(*t->all));
-	t->some = calloc(results, sizeof(*t->some));
-	return is_there && t->x != NULL && t->all != NULL && t->some != NULL ?
-	    0 : err_nomem(reterr, "a trial");
-}
-
-static int
 begin_memory(struct trial *t, struct err *reterr)
 {
+	const uint64_t results = (uint64_t)ASCEND_ROWS * t->w.n;
 	struct acl_products *p = &t->p;
-	const struct acl_source *src = &p->s->src;
 	void *w;
 	int rc;
 
+	if ((rc = make_patterns(t, reterr)) < 0)
+		return rc;
+	t->x = calloc((uint64_t)ASCEND_ROWS * t->w.k, sizeof(*t->x));
+	t->all = calloc(results, sizeof(*t->all));
+	t->some = calloc(results, sizeof(*t->some));
+	if (t->x == NULL || t->all == NULL || t->some == NULL)
+		return err_nomem(reterr, "a trial");
 	p->a_bytes = (uint64_t)ASCEND_ROWS * t->w.k * sizeof(uint16_t);
 	p->c_bytes = acl_products_c_bytes(p, &t->w, t->top);
-	if ((rc = begin_host(t, reterr)) < 0 ||
-	    (rc = acl_host_alloc(src, p->a_bytes, "A", &t->host[0],
-	    reterr)) < 0 || (rc = acl_host_alloc(src, p->c_bytes, "C",
-	    &t->host[1], reterr)) < 0)
-		return rc;
-	p->a = p->device_a = t->host[0].p;
-	p->c = p->device_c = t->host[1].p;
-	if (p->choice->chip.has_memory && ((rc = device_block(t, p->a_bytes,
-	    &p->device_a, reterr)) < 0 || (rc = device_block(t, p->c_bytes,
-	    &p->device_c, reterr)) < 0))
-		return rc;
-	p->workspace = NULL;
-	if (p->workspace_need > 0 && (rc = device_block(t, p->workspace_need,
-	    &p->workspace, reterr)) < 0)
-		return rc;
-	if ((rc = device_block(t, ascend_weight_bytes(t->w.format, t->w.n,
-	    t->w.k), &w, reterr)) < 0)
+	if ((rc = acl_trial_alloc(p, ascend_weight_bytes(t->w.format, t->w.n,
+	    t->w.k), &t->memory, &w, reterr)) < 0)
 		return rc;
 	t->w.w = w;
 	return 0;
@@ -254,7 +207,6 @@ put_weights(struct trial *t, struct err *reterr)
 	    ascend_offsets_at(f, t->w.n, t->w.k);
 	int rc;
 
-	make_patterns(t);
 	if ((rc = send_pattern(t, QUANTS, 0, scales, reterr)) < 0 ||
 	    (rc = send_pattern(t, SCALES, scales, offsets, reterr)) < 0 ||
 	    (rc = send_pattern(t, OFFSETS, offsets, all, reterr)) < 0)
@@ -303,23 +255,13 @@ multiply(struct trial *t, uint32_t first, uint32_t m, float *ret,
     struct err *reterr)
 {
 	const uint32_t rows = acl_products_rows(&t->p, &t->w, m);
-	uint32_t i;
-	int rc;
 
 	t->notes->steps++;
 	if (event_now_ns() > t->end_ns)
 		return err_set(reterr, ERR_RUN, -ETIME, "no time is left");
 	fill_a(t, rows, first, m);
 	memset(t->p.c, 0xff, acl_products_c_bytes(&t->p, &t->w, m));
-	if ((rc = acl_products_send(&t->p, t->w.k, rows, reterr)) < 0 ||
-	    (rc = acl_products_start(&t->p, &t->w, rows, 0, m, 0,
-	    reterr)) < 0 || (rc = acl_session_wait(t->p.s, event_now_ns() +
-	    WAIT_NS, reterr)) < 0)
-		return rc;
-	for (i = 0; i < m; i++)
-		acl_products_read(&t->p, &t->w, m, 0, i, ret + (uint64_t)i *
-		    t->w.n);
-	return 0;
+	return acl_trial_multiply(&t->p, &t->w, rows, m, ret, reterr);
 }
 
 /* All rows, in products of the largest class. */
@@ -572,15 +514,6 @@ end(struct trial *t, int rc)
 	return acl_session_renew(t->p.s, &unused) < 0 ? -EAGAIN : 0;
 }
 
-/* The code in an error's message. */
-static int
-code_in(const struct err *e)
-{
-	const char *s = strstr(e->msg, "failed with ");
-
-	return s == NULL ? 0 : atoi(s + strlen("failed with "));
-}
-
 /* Whether a way is right matters if it is the first one, the first one is not right, or
  * it is faster with some number of rows. */
 static int
@@ -630,7 +563,7 @@ try_matrix(struct trial *t, const struct acl_matrix *m, uint32_t *ret)
 		o = ACL_FN_LATE;
 	else
 		rc = try_products(t, &o, &e);
-	*ret = acl_fn_pack(o, code_in(&e));
+	*ret = acl_fn_pack(o, acl_code_in(&e));
 	return end(t, rc);
 }
 
@@ -922,6 +855,8 @@ acl_try_model(struct acl_session *s, struct acl_notes *notes,
 		if (acl_fn_outcome(shape->outcome) != ACL_FN_UNTRIED)
 			acl_shapes_add(known, shape);
 	}
+	for (i = 0; i < PATTERNS; i++)
+		free(t.pattern[i]);
 	drop_places(ret);
 	return rc;
 }

@@ -16,9 +16,7 @@
 #include "kernels/types/quant.h"
 #include "shm/event.h"
 #include "ops_trial.h"
-
-/* The device's own timeout of an operator comes first. */
-#define WAIT_NS		(UINT64_C(1000000000) * (ACL_OPERATOR_S + 2))
+#include "trial_memory.h"
 
 /* Time to compile operators in, all of them: the coordinator waits for a minute,
  * and the last one may take as long as attempt.h allows one step. */
@@ -39,9 +37,7 @@ struct trial {
 	struct acl_choice choice;
 	struct acl_matrix w;
 	enum acl_nz nz;			/* of 16-bit floats */
-	void *blocks[4];		/* of the device */
-	unsigned nblocks;
-	struct acl_host_block host[2];
+	struct acl_trial_memory memory;
 	float *values;			/* of W (n x k) */
 	uint8_t *bytes;			/* the same, on their way */
 	uint16_t x[ASCEND_ROWS * LONG_K];	/* rows x k */
@@ -55,47 +51,21 @@ form_of(struct trial *t)
 
 /* --- numbers --- */
 
-static uint32_t
-random_bits(uint32_t *state)
-{
-	*state = *state * 1664525u + 1013904223u;
-	return *state >> 16;
-}
-
 static float
 number(uint32_t *state, int is_exact)
 {
-	int v = (int)(random_bits(state) % 15) - 7;
+	int v = (int)(acl_trial_bits(state) % 15) - 7;
 
 	return is_exact ? (float)v / 8 : (float)v / 8 +
-	    (float)(random_bits(state) % 1000) / 4096;
+	    (float)(acl_trial_bits(state) % 1000) / 4096;
 }
 
-/* --- memory: a block each, which the device gives back at once --- */
-
-static int
-device_block(struct trial *t, uint64_t nbytes, void **ret, struct err *reterr)
-{
-	const struct acl_source *src = &t->p.s->src;
-	int rc = src->lib->aclrtMalloc(ret, nbytes, ACL_MEM_MALLOC_HUGE_FIRST);
-
-	if (rc != ACL_SUCCESS)
-		return acl_failed(src->lib, src->session, "aclrtMalloc", rc,
-		    reterr);
-	t->blocks[t->nblocks++] = *ret;
-	return 0;
-}
+/* --- memory --- */
 
 static void
 end_memory(struct trial *t)
 {
-	const struct acl_source *src = &t->p.s->src;
-	unsigned i;
-
-	while (t->nblocks > 0)
-		src->lib->aclrtFree(t->blocks[--t->nblocks]);
-	for (i = 0; i < NITEMS(t->host); i++)
-		acl_host_free(src, &t->host[i], NULL);
+	acl_trial_free(t->p.s, &t->memory);
 	free(t->values);
 	free(t->bytes);
 	t->values = NULL;
@@ -112,28 +82,14 @@ static int
 begin_memory(struct trial *t, struct err *reterr)
 {
 	struct acl_products *p = &t->p;
-	const struct acl_source *src = &p->s->src;
 	void *w;
 	int rc;
 
 	p->a_bytes = (uint64_t)ASCEND_ROWS * t->w.k * sizeof(uint16_t);
 	p->c_bytes = (uint64_t)ASCEND_ROWS * t->w.n * sizeof(float) *
 	    ascend_segments(&t->choice.chip, t->w.k);
-	if ((rc = acl_host_alloc(src, p->a_bytes, "A", &t->host[0],
-	    reterr)) < 0 || (rc = acl_host_alloc(src, p->c_bytes, "C",
-	    &t->host[1], reterr)) < 0)
-		return rc;
-	p->a = p->device_a = t->host[0].p;
-	p->c = p->device_c = t->host[1].p;
-	if (t->choice.chip.has_memory && ((rc = device_block(t, p->a_bytes,
-	    &p->device_a, reterr)) < 0 || (rc = device_block(t, p->c_bytes,
-	    &p->device_c, reterr)) < 0))
-		return rc;
-	p->workspace = NULL;
-	if (p->workspace_need > 0 && (rc = device_block(t, p->workspace_need,
-	    &p->workspace, reterr)) < 0)
-		return rc;
-	if ((rc = device_block(t, weight_bytes(t), &w, reterr)) < 0)
+	if ((rc = acl_trial_alloc(p, weight_bytes(t), &t->memory, &w,
+	    reterr)) < 0)
 		return rc;
 	t->w.w = w;
 	t->values = calloc((uint64_t)t->w.n * t->w.k, sizeof(*t->values));
@@ -199,7 +155,7 @@ put_weights(struct trial *t, int is_exact, struct err *reterr)
 					    (is_exact ? 0 : number(&state, 0) /
 					    16));
 				*v = put_integer(t, i, j,
-				    (int)(random_bits(&state) % 15) - 7,
+				    (int)(acl_trial_bits(&state) % 15) - 7,
 				    scale);
 			}
 	rc = src->lib->aclrtMemcpy((void *)(uintptr_t)t->w.w, n, t->bytes, n,
@@ -223,7 +179,6 @@ multiply(struct trial *t, uint32_t first, uint32_t m, float *ret,
     struct err *reterr)
 {
 	uint32_t r, k;
-	int rc;
 
 	t->notes->steps++;
 	memset(t->p.a, 0, t->p.a_bytes);
@@ -232,14 +187,7 @@ multiply(struct trial *t, uint32_t first, uint32_t m, float *ret,
 		for (k = 0; k < t->w.k; k++)
 			t->p.a[acl_a_index(&t->p, t->w.k, ASCEND_ROWS, r, k)] =
 			    t->x[(first + r) * t->w.k + k];
-	if ((rc = acl_products_send(&t->p, t->w.k, ASCEND_ROWS, reterr)) < 0 ||
-	    (rc = acl_products_start(&t->p, &t->w, ASCEND_ROWS, 0, m, 0,
-	    reterr)) < 0 || (rc = acl_session_wait(t->p.s, event_now_ns() +
-	    WAIT_NS, reterr)) < 0)
-		return rc;
-	for (r = 0; r < m; r++)
-		acl_products_read(&t->p, &t->w, m, 0, r, ret + r * t->w.n);
-	return 0;
+	return acl_trial_multiply(&t->p, &t->w, ASCEND_ROWS, m, ret, reterr);
 }
 
 static int
