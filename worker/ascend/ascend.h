@@ -309,6 +309,12 @@ int acl_norm_start(struct device *d, const struct acl_norm *m, uint32_t rows,
 int acl_norm_start_of(struct device *d, const struct acl_norm *m, uint32_t rows,
     const float *x, struct err *reterr);
 
+/* Start an operator whose shape is rows and columns, with inputs a and b, or NULL, all on
+ * the device. */
+int acl_start_fn(struct device *d, enum acl_fn fn, uint32_t rows,
+    uint32_t cols, const void *a, const void *b, void *ret,
+    struct err *reterr);
+
 /* Start the sum of rows [r, r + rows) of x and of y, which begins with row r,
  * into sum, and its norm.  All on the device; rows: one call's. */
 int acl_norm_start_sum(struct device *d, const struct acl_norm *m, uint32_t r,

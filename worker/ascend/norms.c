@@ -139,15 +139,9 @@ static const char *
 outcome_reason(struct device *d)
 {
 	static const enum acl_fn needed[] = { ACL_FN_NORM, ACL_FN_TO_HALF };
-	unsigned i;
 
-	for (i = 0; i < NITEMS(needed); i++)
-		if (acl_fn_outcome(d->choice.fn[needed[i]]) != ACL_FN_RIGHT) {
-			acl_fn_text(needed[i], d->choice.fn[needed[i]],
-			    d->norms.reason, sizeof(d->norms.reason));
-			return d->norms.reason;
-		}
-	return NULL;
+	return acl_fns_reason(d->choice.fn, needed, NITEMS(needed),
+	    d->norms.reason, sizeof(d->norms.reason));
 }
 
 const char *
@@ -374,6 +368,18 @@ int
 acl_norm_is_there(const struct acl_norm *m)
 {
 	return !isnan(m->scale);
+}
+
+int
+acl_start_fn(struct device *d, enum acl_fn fn, uint32_t rows, uint32_t cols,
+    const void *a, const void *b, void *ret, struct err *reterr)
+{
+	const struct acl_fn_shape shape = { .fn = fn, .rows = rows,
+	    .cols = cols };
+
+	return acl_fns_start(&d->norms.f, &shape, (void *[ACL_FN_ARGS]){
+	    (void *)(uintptr_t)a, (void *)(uintptr_t)b },
+	    (void *[ACL_FN_ARGS]){ ret }, NULL, reterr);
 }
 
 int

@@ -95,6 +95,20 @@ acl_fn_text(enum acl_fn fn, uint32_t packed, char *ret, size_t len)
 }
 
 const char *
+acl_fns_reason(const uint32_t outcome[ACL_FNS], const enum acl_fn *fn,
+    unsigned n, char *ret, size_t len)
+{
+	unsigned i;
+
+	for (i = 0; i < n; i++)
+		if (acl_fn_outcome(outcome[fn[i]]) != ACL_FN_RIGHT) {
+			acl_fn_text(fn[i], outcome[fn[i]], ret, len);
+			return ret;
+		}
+	return NULL;
+}
+
+const char *
 acl_fn_words(uint32_t packed, char buf[ACL_FN_WORDS])
 {
 	static const char *const words[ACL_FN_OUTCOMES] = {
@@ -119,6 +133,23 @@ uint32_t
 acl_fn_class(unsigned i)
 {
 	return classes[i];
+}
+
+int
+acl_fns_prepare_rows(struct acl_fns *f, const enum acl_fn *fn, unsigned n,
+    uint32_t cols, struct err *reterr)
+{
+	struct acl_fn_shape shape = { .cols = cols };
+	unsigned i, k;
+	int rc = 0;
+
+	for (i = 0; i < ACL_FN_CLASSES; i++)
+		for (k = 0; k < n && rc == 0; k++) {
+			shape.fn = fn[k];
+			shape.rows = acl_fn_class(i);
+			rc = acl_fns_prepare(f, &shape, NULL, reterr);
+		}
+	return rc;
 }
 
 uint32_t

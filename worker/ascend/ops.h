@@ -64,6 +64,11 @@ int acl_fn_is_there(const struct acl_lib *lib, enum acl_fn fn);
 /* "aclnnRmsNorm: failed with 561103, ACLNN_..." */
 void acl_fn_text(enum acl_fn fn, uint32_t packed, char *ret, size_t len);
 
+/* NULL: n operators are right, by the outcomes of all.  Otherwise ret: the text of the
+ * first one that is not. */
+const char *acl_fns_reason(const uint32_t outcome[ACL_FNS],
+    const enum acl_fn *fn, unsigned n, char *ret, size_t len);
+
 /* The same in a few words, to stand behind the name: "561103", "wrong".  May return
  * buf. */
 enum { ACL_FN_WORDS = 16 };
@@ -99,6 +104,10 @@ int acl_fns_prepare(struct acl_fns *f, const struct acl_fn_shape *shape,
 int acl_fns_start(struct acl_fns *f, const struct acl_fn_shape *shape,
     void *const in[ACL_FN_ARGS], void *const out[ACL_FN_ARGS], int *ret_code,
     struct err *reterr);
+
+/* The same for n operators whose shape is rows and columns, in each class of rows. */
+int acl_fns_prepare_rows(struct acl_fns *f, const enum acl_fn *fn, unsigned n,
+    uint32_t cols, struct err *reterr);
 
 /* Rows of the next call where `left` rows are left.  The last call of a batch may
  * have rows beyond it, which must be memory. */

@@ -58,21 +58,9 @@ outcome_reason(struct device *d, int has_half)
 {
 	enum acl_fn needed[6] = { ACL_FN_NORM, ACL_FN_TO_HALF };
 	const unsigned n = 2 + needed_fns(d, has_half, needed + 2);
-	unsigned i;
 
-	for (i = 0; i < n; i++)
-		if (!is_right(d, needed[i])) {
-			acl_fn_text(needed[i], d->choice.fn[needed[i]],
-			    d->sums.reason, sizeof(d->sums.reason));
-			return d->sums.reason;
-		}
-	return NULL;
-}
-
-static struct acl_fn_shape
-shape_of(enum acl_fn fn, uint32_t rows, uint32_t cols)
-{
-	return (struct acl_fn_shape){ .fn = fn, .rows = rows, .cols = cols };
+	return acl_fns_reason(d->choice.fn, needed, n, d->sums.reason,
+	    sizeof(d->sums.reason));
 }
 
 static int
@@ -82,18 +70,10 @@ prepare_calls(struct device *d, uint32_t cols, int has_half,
 	enum acl_fn needed[4];
 	const unsigned n = needed_fns(d, has_half, needed);
 	struct acl_fns *f = &d->norms.f;
-	struct acl_fn_shape shape;
-	unsigned i, k;
-	int rc = 0;
 
 	f->s = &d->s;
 	f->workspace_most = d->choice.chip.workspace_bytes;
-	for (i = 0; i < ACL_FN_CLASSES; i++)
-		for (k = 0; k < n && rc == 0; k++) {
-			shape = shape_of(needed[k], acl_fn_class(i), cols);
-			rc = acl_fns_prepare(f, &shape, NULL, reterr);
-		}
-	return rc;
+	return acl_fns_prepare_rows(f, needed, n, cols, reterr);
 }
 
 const char *
@@ -435,17 +415,6 @@ acl_sums_settle(struct device *d, uint64_t deadline_ns, struct err *reterr)
 	return 0;
 }
 
-static int
-start_fn(struct device *d, enum acl_fn fn, uint32_t rows, uint32_t cols,
-    const void *a, const void *b, void *ret, struct err *reterr)
-{
-	const struct acl_fn_shape shape = shape_of(fn, rows, cols);
-
-	return acl_fns_start(&d->norms.f, &shape, (void *[ACL_FN_ARGS]){
-	    (void *)(uintptr_t)a, (void *)(uintptr_t)b },
-	    (void *[ACL_FN_ARGS]){ ret }, NULL, reterr);
-}
-
 /* Add rows [r0 + r, r0 + r + rows) of the residual and, from row r on, of the
  * block in C. */
 static int
@@ -464,17 +433,17 @@ add_rows(struct device *d, const struct acl_step *s, uint32_t r0, uint32_t r,
 	int rc = 0;
 
 	if (half)
-		rc = start_fn(d, ACL_FN_TO_FLOAT, rows, cols, c, NULL, y,
+		rc = acl_start_fn(d, ACL_FN_TO_FLOAT, rows, cols, c, NULL, y,
 		    reterr);
-	if (rc < 0 || (rc = start_fn(d, ACL_FN_SCALE_ROWS, rows, cols, half ?
+	if (rc < 0 || (rc = acl_start_fn(d, ACL_FN_SCALE_ROWS, rows, cols, half ?
 	    (const void *)y : c, x->scale + r0 + r, f, reterr)) < 0 ||
-	    (rc = start_fn(d, ACL_FN_SCALE, rows, cols, f, s->sum->scale, y,
+	    (rc = acl_start_fn(d, ACL_FN_SCALE, rows, cols, f, s->sum->scale, y,
 	    reterr)) < 0)
 		return rc;
 	if (s->norm != NULL)
 		return acl_norm_start_sum(d, s->norm, r0 + r, rows,
 		    x->x[s->x_at], y, sum, reterr);
-	return start_fn(d, add_fn(d), rows, cols, old, y, sum, reterr);
+	return acl_start_fn(d, add_fn(d), rows, cols, old, y, sum, reterr);
 }
 
 /* Rows beyond the batch's are zeros. */

@@ -14,49 +14,10 @@
 
 /* --- which --- */
 
-static struct acl_fn_shape
-shape_of(enum acl_fn fn, uint32_t rows, uint32_t cols)
-{
-	return (struct acl_fn_shape){ .fn = fn, .rows = rows, .cols = cols };
-}
-
-/* Why an operator that is needed does not run, or NULL. */
-static const char *
-outcome_reason(struct device *d, int has_half)
-{
-	static const enum acl_fn needed[] = { ACL_FN_SCALE, ACL_FN_SILU,
-	    ACL_FN_MUL, ACL_FN_TO_FLOAT };
-	unsigned i;
-
-	for (i = 0; i < NITEMS(needed) - !has_half; i++)
-		if (acl_fn_outcome(d->choice.fn[needed[i]]) != ACL_FN_RIGHT) {
-			acl_fn_text(needed[i], d->choice.fn[needed[i]],
-			    d->gates.reason, sizeof(d->gates.reason));
-			return d->gates.reason;
-		}
-	return NULL;
-}
-
-static int
-prepare_calls(struct device *d, uint32_t cols, int has_half,
-    struct err *reterr)
-{
-	static const enum acl_fn all[] = { ACL_FN_SCALE, ACL_FN_SILU,
-	    ACL_FN_MUL, ACL_FN_TO_FLOAT };
-	struct acl_fns *f = &d->norms.f;
-	struct acl_fn_shape shape;
-	unsigned i, k;
-	int rc;
-
-	for (i = 0; i < ACL_FN_CLASSES; i++)
-		for (k = 0; k < NITEMS(all) - !has_half; k++) {
-			shape = shape_of(all[k], acl_fn_class(i), cols);
-			if ((rc = acl_fns_prepare(f, &shape, NULL,
-			    reterr)) < 0)
-				return rc;
-		}
-	return 0;
-}
+/* Only results of 16 bits need the last one. */
+static const enum acl_fn needed[] = { ACL_FN_SCALE, ACL_FN_SILU, ACL_FN_MUL,
+    ACL_FN_TO_FLOAT };
+#define NEEDED(has_half)	(NITEMS(needed) - !(has_half))
 
 int
 acl_is_plain_product(struct device *d, const struct program *p,
@@ -124,12 +85,14 @@ acl_swiglu_reason(struct device *d, const struct program *p,
 	if (!ascend_takes(1, cols))
 		return "rows on the processor are multiples of 16 numbers";
 	has_half = acl_c_is_half(d, acl_matrix_of(d, gate).format);
-	if ((why = outcome_reason(d, has_half)) != NULL)
+	if ((why = acl_fns_reason(d->choice.fn, needed, NEEDED(has_half),
+	    d->gates.reason, sizeof(d->gates.reason))) != NULL)
 		return why;
 	if (!acl_unfit_allows(&d->choice.unfit, ACL_SHAPE_GATE, cols, 0,
 	    d->gates.reason, sizeof(d->gates.reason)))
 		return d->gates.reason;
-	rc = prepare_calls(d, cols, has_half, &e);
+	rc = acl_fns_prepare_rows(&d->norms.f, needed, NEEDED(has_half), cols,
+	    &e);
 	return rc == 0 ? NULL : acl_refused(d, rc, &e, d->gates.reason,
 	    sizeof(d->gates.reason));
 }
@@ -270,16 +233,6 @@ acl_gate_rows(const struct device *d, const struct acl_gate *g, uint32_t left)
 	return MIN(left, (uint32_t)f->rows[i]);
 }
 
-static int
-start_fn(struct device *d, enum acl_fn fn, uint32_t rows, uint32_t cols,
-    void *a, void *b, void *ret, struct err *reterr)
-{
-	const struct acl_fn_shape shape = shape_of(fn, rows, cols);
-
-	return acl_fns_start(&d->norms.f, &shape, (void *[ACL_FN_ARGS]){ a,
-	    b }, (void *[ACL_FN_ARGS]){ ret }, NULL, reterr);
-}
-
 /* Rows [r, r + rows) of a product's block in C, times the scales: to f[i]. */
 static int
 scale(struct device *d, const struct acl_gate *g, unsigned i, uint64_t at,
@@ -293,9 +246,9 @@ scale(struct device *d, const struct acl_gate *g, unsigned i, uint64_t at,
 	int rc = 0;
 
 	if (half)
-		rc = start_fn(d, ACL_FN_TO_FLOAT, rows, g->cols, c, NULL,
+		rc = acl_start_fn(d, ACL_FN_TO_FLOAT, rows, g->cols, c, NULL,
 		    from, reterr);
-	return rc < 0 ? rc : start_fn(d, ACL_FN_SCALE, rows, g->cols, from,
+	return rc < 0 ? rc : acl_start_fn(d, ACL_FN_SCALE, rows, g->cols, from,
 	    g->scale[i], d->gates.f[i] + first, reterr);
 }
 
@@ -309,10 +262,10 @@ start_rows(struct device *d, const struct acl_gate *g, uint64_t at,
 
 	if ((rc = scale(d, g, 0, 0, r, rows, reterr)) < 0 ||
 	    (rc = scale(d, g, 1, at, r, rows, reterr)) < 0 ||
-	    (rc = start_fn(d, ACL_FN_SILU, rows, g->cols, f[0] + first, NULL,
+	    (rc = acl_start_fn(d, ACL_FN_SILU, rows, g->cols, f[0] + first, NULL,
 	    f[2] + first, reterr)) < 0)
 		return rc;
-	return start_fn(d, ACL_FN_MUL, rows, g->cols, f[2] + first, f[1] +
+	return acl_start_fn(d, ACL_FN_MUL, rows, g->cols, f[2] + first, f[1] +
 	    first, f[0] + first, reterr);
 }
 
