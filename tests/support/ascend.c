@@ -148,6 +148,33 @@ as_close(struct acl_session *s)
 	    c.executors + c.graphs, 0);
 }
 
+struct acl_choice
+as_choice(const struct acl_session *s, int c_type, uint32_t fns)
+{
+	struct acl_choice c = { .magic = ACL_CHOICE,
+	    .form[ASCEND_HALF] = { ACL_WAY_MATMUL, (uint8_t)c_type, 3, 0, { 1,
+	    8, ASCEND_ROWS } }, .strategy = ACL_POOL_SLOTS, .chip = {
+	    .has_memory = !s->machine.is_rc, .has_slots = 1, .fns = fns,
+	    .workspace_bytes = MIB } };
+	unsigned i;
+
+	for (i = 0; i < ACL_FNS; i++)
+		c.fn[i] = acl_fn_pack(ACL_FN_RIGHT, 0);
+	return c;
+}
+
+void
+as_close_device(struct device *d)
+{
+	struct ascend_standin_counts c;
+
+	acl_free(d);
+	as_close(&d->s);
+	c = as_counts();
+	ck_assert_uint_eq(c.device_bytes + c.host_bytes, 0);
+	ck_assert_uint_eq(mem_left(d->conf.ledger), GIB);
+}
+
 void *
 as_block(uint64_t nbytes)
 {

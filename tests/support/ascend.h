@@ -5,7 +5,7 @@
 #define TESTS_SUPPORT_ASCEND_H
 
 #include "t.h"
-#include "worker/ascend/product.h"
+#include "worker/ascend/ascend.h"
 #include "tests/standin/ascend_counts.h"
 
 /* Which libraries of operators dlopen() will find. */
@@ -57,6 +57,14 @@ extern struct acl_source as_source;
 void as_open(struct acl_session *s);
 /* It must have nothing left but memory. */
 void as_close(struct acl_session *s);
+
+/* A choice of aclnnMatmul in three classes of rows, with results of c_type, a pool of
+ * slots, and all operators right; fns: ASCEND_FN_... */
+struct acl_choice as_choice(const struct acl_session *s, int c_type,
+    uint32_t fns);
+
+/* End a device with such a session, whose ledger is of a GiB: it must have nothing left. */
+void as_close_device(struct device *d);
 
 /* Device memory, until as_free_blocks(). */
 void *as_block(uint64_t nbytes);

@@ -149,16 +149,6 @@ open_device(void)
 	t_ok(acl_prepare(&d, &all, &compute, &compute, &e), &e);
 }
 
-static void
-close_device(void)
-{
-	acl_free(&d);
-	as_close(&d.s);
-	ck_assert_uint_eq(as_counts().device_bytes + as_counts().host_bytes,
-	    0);
-	ck_assert_uint_eq(mem_left(&ledger), GIB);
-}
-
 static int
 run(uint32_t n, struct err *reterr)
 {
@@ -218,7 +208,7 @@ check_chains(void)
 	ck_assert_uint_eq(replays(9), 0);
 	ck_assert_uint_eq(replays(ROWS), 0);
 	ck_assert_uint_eq(replays(8), want_replays);
-	close_device();
+	as_close_device(&d);
 }
 
 #define CHAINS(program, why, n) do {					\
@@ -272,7 +262,7 @@ check_memory(void)
 	ck_assert_uint_eq(as_counts().device_bytes - d.held.device_bytes,
 	    d.ngraphs * GRAPH_BYTES);
 	ck_assert_uint_eq(replays(5), 1);
-	close_device();
+	as_close_device(&d);
 }
 
 static void
@@ -285,7 +275,7 @@ check_bound(void)
 	ck_assert_uint_eq(d.ngraphs, 1);
 	ck_assert_ptr_null(d.step[0].graph[0].graph);
 	ck_assert_uint_eq(replays(5), 1);
-	close_device();
+	as_close_device(&d);
 }
 
 START_TEST(a_graph_of_many_tasks_counts_as_several)

@@ -69,16 +69,9 @@ close_session(void)
 static void
 begin(uint32_t cols, int cut_k)
 {
-	unsigned i;
-
 	make_program(cols);
-	d.choice = (struct acl_choice){ .magic = ACL_CHOICE,
-	    .form[ASCEND_HALF] = { ACL_WAY_MATMUL, ACL_FLOAT, 3, 0, { 1, 8,
-	    ASCEND_ROWS } }, .chip = { .has_memory = !d.s.machine.is_rc,
-	    .cut_k = (uint32_t)cut_k, .fns = ASCEND_FN_NORMS,
-	    .workspace_bytes = MIB } };
-	for (i = 0; i < ACL_FNS; i++)
-		d.choice.fn[i] = acl_fn_pack(ACL_FN_RIGHT, 0);
+	d.choice = as_choice(&d.s, ACL_FLOAT, ASCEND_FN_NORMS);
+	d.choice.chip.cut_k = (uint32_t)cut_k;
 }
 
 static void

@@ -87,7 +87,6 @@ static void
 open_device(int c_type)
 {
 	struct err e = { 0 };
-	unsigned i;
 
 	make_program();
 	mem_ledger_init(&ledger, "npu0", GIB);
@@ -96,30 +95,16 @@ open_device(int c_type)
 	d.conf.par = &par_alone;
 	d.memo = &d.own_memo;
 	d.p = &program;
-	t_ok(acl_session_open("npu0", 0, &d.s, &e), &e);
-	t_ok(acl_session_stream(&d.s, &e), &e);
+	as_open(&d.s);
 	t_ok(device_cpu.open(&d.conf, &d.host, &e), &e);
-	d.choice = (struct acl_choice){ .magic = ACL_CHOICE,
-	    .form[ASCEND_HALF] = { ACL_WAY_MATMUL, (uint8_t)c_type, 3, 0, { 1,
-	    8, ASCEND_ROWS } }, .strategy = ACL_POOL_SLOTS, .chip = {
-	    .has_memory = !d.s.machine.is_rc, .has_slots = 1,
-	    .fns = ASCEND_FN_ALL, .workspace_bytes = MIB } };
-	for (i = 0; i < ACL_FNS; i++)
-		d.choice.fn[i] = acl_fn_pack(ACL_FN_RIGHT, 0);
+	d.choice = as_choice(&d.s, c_type, ASCEND_FN_ALL);
 }
 
 static void
 close_device(void)
 {
-	struct ascend_standin_counts c;
-
-	acl_free(&d);
 	device_cpu.close(d.host);
-	acl_session_close(&d.s);
-	c = as_counts();
-	ck_assert_uint_eq(c.streams + c.contexts + c.tensors + c.executors, 0);
-	ck_assert_uint_eq(c.device_bytes + c.host_bytes, 0);
-	ck_assert_uint_eq(mem_left(&ledger), GIB);
+	as_close_device(&d);
 }
 
 /* --- which --- */

@@ -12,10 +12,6 @@
 #include "worker/ascend/verdict.h"
 #include "worker/device.h"
 
-#define HAS(text, part) \
-	ck_assert_msg(strstr((text), (part)) != NULL, "\"%s\" without \"%s\"", \
-	    (text), (part))
-
 /* --- lists --- */
 
 static struct acl_shape
@@ -148,10 +144,8 @@ static void
 begin(void)
 {
 	char reason[ACL_REASON];
-	struct err e = { 0 };
 
-	t_ok(acl_session_open("npu0", 0, &s, &e), &e);
-	t_ok(acl_session_stream(&s, &e), &e);
+	as_open(&s);
 	choice = (struct acl_choice){ .magic = ACL_CHOICE,
 	    .chip.has_memory = !s.machine.is_rc };
 	ck_assert_int_eq(acl_choose(&s, &notes, &choice, reason), 0);
@@ -170,19 +164,9 @@ begin(void)
 static void
 try_model(void)
 {
-	ck_assert_int_eq(acl_try_model(&s, &notes, &choice, &want, UINT64_MAX, &known,
-	    &got), 0);
+	ck_assert_int_eq(acl_try_model(&s, &notes, &choice, &want,
+	    UINT64_MAX, &known, &got), 0);
 	ck_assert_uint_eq(notes.trying, 0);
-}
-
-static void
-end(void)
-{
-	struct ascend_standin_counts c;
-
-	acl_session_close(&s);
-	c = as_counts();
-	ck_assert_uint_eq(c.streams + c.contexts + c.tensors + c.executors, 0);
 }
 
 static enum acl_fn_outcome
@@ -230,7 +214,7 @@ find_all_right(void)
 	ck_assert_uint_eq(as_counts().tasks, products);
 	ck_assert_uint_eq(known.n, got.n);
 	ck_assert_mem_eq(known.shape, got.shape, got.n * sizeof(got.shape[0]));
-	end();
+	as_close(&s);
 }
 
 START_TEST(shapes_are_tried_once_in_each_format)
@@ -256,7 +240,7 @@ find_wrong(void)
 	begin();
 	try_model();
 	expect_all_but(ASCEND_HALF, 24, 4160, ACL_FN_WRONG);
-	end();
+	as_close(&s);
 }
 
 static void
@@ -265,7 +249,7 @@ find_wrong_norm(void)
 	begin();
 	try_model();
 	expect_all_but(ACL_SHAPE_NORM, 320, 0, ACL_FN_WRONG);
-	end();
+	as_close(&s);
 }
 
 /* Conversions are of norms and of sums. */
@@ -277,7 +261,7 @@ find_wrong_cast(void)
 	ck_assert_int_eq(outcome(ACL_SHAPE_NORM, 320, 0), ACL_FN_WRONG);
 	ck_assert_int_eq(outcome(ACL_SHAPE_SUM, 320, 0), ACL_FN_WRONG);
 	ck_assert_int_eq(outcome(ACL_SHAPE_GATE, 640, 0), ACL_FN_RIGHT);
-	end();
+	as_close(&s);
 }
 
 static void
@@ -286,7 +270,7 @@ find_wrong_sum(void)
 	begin();
 	try_model();
 	expect_all_but(ACL_SHAPE_SUM, 320, 0, ACL_FN_WRONG);
-	end();
+	as_close(&s);
 }
 
 static void
@@ -295,7 +279,7 @@ find_wrong_gate(void)
 	begin();
 	try_model();
 	expect_all_but(ACL_SHAPE_GATE, 640, 0, ACL_FN_WRONG);
-	end();
+	as_close(&s);
 }
 
 START_TEST(a_shape_that_is_wrong_is_found)
@@ -315,7 +299,7 @@ find_company(void)
 	begin();
 	try_model();
 	expect_all_but(ASCEND_HALF, 24, 4160, ACL_FN_COMPANY);
-	end();
+	as_close(&s);
 }
 
 static void
@@ -329,7 +313,7 @@ find_company_of_integers(void)
 	for (f = 0; f < ASCEND_FORMATS; f++)
 		ck_assert_int_eq(outcome(f, 136, 96), ACL_FN_COMPANY);
 	ck_assert_int_eq(outcome(ASCEND_HALF, 24, 4160), ACL_FN_RIGHT);
-	end();
+	as_close(&s);
 }
 
 static void
@@ -338,7 +322,7 @@ find_company_of_norm(void)
 	begin();
 	try_model();
 	expect_all_but(ACL_SHAPE_NORM, 320, 0, ACL_FN_COMPANY);
-	end();
+	as_close(&s);
 }
 
 START_TEST(a_row_that_depends_on_others_at_one_shape_is_found)
@@ -359,7 +343,7 @@ find_late(void)
 	expect_all_but(ASCEND_HALF, 24, 4160, ACL_FN_LATE);
 	ck_assert_uint_eq(acl_shapes_find(&got, ASCEND_HALF, 24,
 	    4160)->outcome & 0xffffff, 507018);
-	end();
+	as_close(&s);
 }
 
 static void
@@ -368,7 +352,7 @@ find_late_norm(void)
 	begin();
 	try_model();
 	expect_all_but(ACL_SHAPE_NORM, 320, 0, ACL_FN_LATE);
-	end();
+	as_close(&s);
 }
 
 START_TEST(a_shape_that_fails_leaves_a_stream_for_the_others)
@@ -395,7 +379,7 @@ find_refused(void)
 	acl_shape_text(&text, why, sizeof(why));
 	ck_assert_str_eq(why, "products of 136 x 96 are refused");
 	ck_assert(!acl_outcome_is_unfit(ACL_FN_REFUSED));
-	end();
+	as_close(&s);
 }
 
 START_TEST(a_shape_that_needs_too_much_workspace_is_refused)
@@ -424,7 +408,7 @@ obey_notes(void)
 	ck_assert_int_eq(outcome(ACL_SHAPE_GATE, 640, 0), ACL_FN_UNTRIED);
 	/* They are tried by the next start. */
 	ck_assert_uint_eq(known.n, 2);
-	end();
+	as_close(&s);
 }
 
 START_TEST(shapes_that_end_a_process_or_have_no_time_are_left_out)
@@ -464,7 +448,7 @@ expect_ways(enum acl_way way, enum acl_nz nz, enum acl_way alone)
 	try_model();
 	ck_assert_mem_eq(&choice, &before, sizeof(choice));
 	ck_assert_uint_eq(as_counts().tasks, tasks);
-	end();
+	as_close(&s);
 }
 
 static void
@@ -502,7 +486,7 @@ take_checked_one(void)
 	ck_assert_str_eq(acl_way_name((enum acl_way)acl_form_of(&choice,
 	    &(struct acl_matrix){ .n = 24, .k = 4160 }).way),
 	    "aclnnBatchMatMul");
-	end();
+	as_close(&s);
 }
 
 /* The clock fails at one matrix. */
@@ -513,7 +497,7 @@ stay_mostly(void)
 	try_model();
 	expect_all_but(ASCEND_HALF, 24, 4160, ACL_FN_RIGHT);
 	ck_assert_uint_eq(choice.nshapes, 1);
-	end();
+	as_close(&s);
 }
 
 static void
@@ -525,7 +509,7 @@ take_right_one(void)
 	ck_assert_uint_eq(choice.nshapes, 1);
 	ck_assert(choice.shape[0].n == 24 && choice.shape[0].way ==
 	    ACL_WAY_MATMUL);
-	end();
+	as_close(&s);
 }
 
 START_TEST(the_fastest_way_is_chosen_for_each_shape)
@@ -555,7 +539,7 @@ leave_others_out(void)
 	try_model();
 	ck_assert_uint_eq(choice.nshapes, 0);
 	ck_assert_int_eq(outcome(ASCEND_HALF, 136, 96), ACL_FN_RIGHT);
-	end();
+	as_close(&s);
 }
 
 /* As many ways as there is room for; n of them of shapes that are known. */
@@ -584,7 +568,7 @@ make_room(void)
 	try_model();
 	ck_assert_uint_eq(choice.nshapes, 12);
 	ck_assert_uint_eq(known.n, 10 + got.n);
-	end();
+	as_close(&s);
 }
 
 /* A shape without a way of its own is what the first way makes of it. */
@@ -599,7 +583,7 @@ find_no_room(void)
 	try_model();
 	ck_assert_mem_eq(&choice, &before, sizeof(choice));
 	expect_all_but(ASCEND_HALF, 24, 4160, ACL_FN_WRONG);
-	end();
+	as_close(&s);
 }
 
 START_TEST(other_ways_cost_no_shape)
@@ -618,11 +602,11 @@ try_parts(void)
 	    { 65600, 16, QUANT_F16 }, { 16, 320, QUANT_F16 } } };
 
 	begin();
-	ck_assert_int_eq(acl_try_model(&s, &notes, &choice, &large, UINT64_MAX, &known,
-	    &got), 0);
+	ck_assert_int_eq(acl_try_model(&s, &notes, &choice, &large,
+	    UINT64_MAX, &known, &got), 0);
 	ck_assert_int_eq(outcome(ASCEND_HALF, 65600, 16), ACL_FN_WRONG);
 	ck_assert_int_eq(outcome(ASCEND_HALF, 16, 320), ACL_FN_RIGHT);
-	end();
+	as_close(&s);
 }
 
 START_TEST(each_part_of_many_columns_is_tried)
@@ -680,12 +664,12 @@ lack_memory(void)
 	    { 4096, 4096, QUANT_F16 }, { 16, 320, QUANT_F16 } } };
 
 	begin();
-	ck_assert_int_eq(acl_try_model(&s, &notes, &choice, &large, UINT64_MAX, &known,
-	    &got), 0);
+	ck_assert_int_eq(acl_try_model(&s, &notes, &choice, &large,
+	    UINT64_MAX, &known, &got), 0);
 	ck_assert_int_eq(outcome(ASCEND_HALF, 4096, 4096), ACL_FN_UNTRIED);
 	ck_assert_int_eq(outcome(ASCEND_HALF, 16, 320), ACL_FN_RIGHT);
 	ck_assert_uint_eq(known.n, 1);
-	end();
+	as_close(&s);
 }
 
 START_TEST(a_shape_without_memory_is_not_tried)

@@ -63,8 +63,6 @@ make_program(void)
 static void
 open_device(int c_type)
 {
-	unsigned i;
-
 	make_program();
 	mem_ledger_init(&ledger, "npu0", GIB);
 	d.conf.session = "npu0";
@@ -72,25 +70,7 @@ open_device(int c_type)
 	d.memo = &d.own_memo;
 	d.p = &program;
 	as_open(&d.s);
-	d.choice = (struct acl_choice){ .magic = ACL_CHOICE,
-	    .form[ASCEND_HALF] = { ACL_WAY_MATMUL, (uint8_t)c_type, 3, 0, { 1,
-	    8, ASCEND_ROWS } }, .strategy = ACL_POOL_SLOTS, .chip = {
-	    .has_memory = !d.s.machine.is_rc, .has_slots = 1,
-	    .fns = ASCEND_FN_ALL, .workspace_bytes = MIB } };
-	for (i = 0; i < ACL_FNS; i++)
-		d.choice.fn[i] = acl_fn_pack(ACL_FN_RIGHT, 0);
-}
-
-static void
-close_device(void)
-{
-	struct ascend_standin_counts c;
-
-	acl_free(&d);
-	as_close(&d.s);
-	c = as_counts();
-	ck_assert_uint_eq(c.device_bytes + c.host_bytes, 0);
-	ck_assert_uint_eq(mem_left(&ledger), GIB);
+	d.choice = as_choice(&d.s, c_type, ASCEND_FN_ALL);
 }
 
 /* --- which --- */
@@ -138,7 +118,7 @@ give_reasons(void)
 	HAS(reason(), "aclnnSilu is not in this CANN");
 	d.choice.chip.cut_k = 1;
 	HAS(reason(), "aclnnSilu is not in this CANN");
-	close_device();
+	as_close_device(&d);
 }
 
 START_TEST(swiglu_follows_two_products_of_a_norm)
@@ -254,7 +234,7 @@ run_all(int c_type)
 	d.products.c_bytes = c_bytes;
 	after = as_counts();
 	ck_assert_uint_eq(after.allocations, before.allocations);
-	close_device();
+	as_close_device(&d);
 }
 
 static void
@@ -292,7 +272,7 @@ refuse_scales(void)
 	/* That is for good. */
 	d.norms.norm[0].scale = 1;
 	ck_assert_int_eq(acl_gate_is_there(&d, acl_find_gate(&d, 3), &e), 0);
-	close_device();
+	as_close_device(&d);
 }
 
 static void
@@ -304,7 +284,7 @@ follow_norm(void)
 	load();
 	d.norms.norm[0].scale = NAN;
 	ck_assert_int_eq(acl_gate_is_there(&d, acl_find_gate(&d, 3), &e), 0);
-	close_device();
+	as_close_device(&d);
 }
 
 START_TEST(scales_without_a_range_stay_with_the_host)
@@ -323,7 +303,7 @@ fail_place(void)
 	ck_assert_int_lt(acl_place(&d, &program, &ws, &e), 0);
 	ck_assert_msg(strstr(e.msg, "aclnnSilu") != NULL && strstr(e.msg,
 	    "failed with 507000") != NULL, "%s", e.msg);
-	close_device();
+	as_close_device(&d);
 }
 
 START_TEST(an_error_that_is_no_refusal_ends_the_session)
