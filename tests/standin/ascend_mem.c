@@ -38,7 +38,8 @@ static int
 open_ranges(void)
 {
 	const struct switches *sw = ascend_switches();
-	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+	/* Shared, as a driver maps it: RLIMIT_DATA does not count it. */
+	int flags = MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE;
 
 	if (base != NULL)
 		return 0;
