@@ -17,12 +17,8 @@
 
 /* Loops over a matrix, whose bounds were checked: sanitizers make them many times
  * slower. */
-#if defined(__clang__)
 #define ASCEND_FAST \
 	__attribute__((no_sanitize("address", "thread", "undefined")))
-#else
-#define ASCEND_FAST
-#endif
 
 /* --- switches --- */
 
@@ -172,6 +168,7 @@ struct tensor {		/* behind a struct acl_tensor */
 	int64_t offset;
 	void *data;
 	int is_null;			/* an optional argument */
+	int is_dense;			/* element i of the view is at offset + i */
 };
 
 struct acl_int_array_value { unsigned n; int64_t v[MAX_DIMS]; };

@@ -245,6 +245,7 @@ run_permute(const struct op_args *a)
 	int64_t i;
 	unsigned d;
 
+	x.is_dense = 0;
 	for (d = 0; d < x.ndims; d++) {
 		x.dims[d] = a->t[0].dims[a->ints.v[d]];
 		x.strides[d] = a->t[0].strides[a->ints.v[d]];
@@ -354,6 +355,7 @@ run_trans(const struct op_args *a)
 	memset((char *)t.data, 0, (size_t)padded * ascend_dtype_bits(t.dtype) /
 	    8);
 	t.format = ACL_FORMAT_FRACTAL_NZ;
+	t.is_dense = 0;
 	for (i = 0; i < n; i++)
 		ascend_put(&t, i, v[i]);
 	free(v);

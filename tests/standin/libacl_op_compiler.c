@@ -217,7 +217,8 @@ take_buffer(struct op_args *a, const struct desc *d, int is_transposed,
 	if (b == NULL)
 		return ACL_ERROR_INVALID_PARAM;
 	*t = (struct tensor){ .dtype = d->dtype, .format = d->format,
-	    .ndims = 2, .data = b->data };
+	    .ndims = 2, .data = b->data, .is_dense = !is_transposed &&
+	    d->format == ACL_FORMAT_ND };
 	t->dims[0] = d->dims[is_transposed];
 	t->dims[1] = d->dims[!is_transposed];
 	t->strides[is_transposed] = d->dims[1];

@@ -38,6 +38,21 @@ end_object(enum handle_kind kind, const void *h)
 	    ACLNN_ERR_PARAM_NULLPTR;
 }
 
+/* Are the elements one after the other, in the order of the view? */
+static int
+is_dense(const struct tensor *t)
+{
+	int64_t step = 1;
+	unsigned d;
+
+	if (t->format == ACL_FORMAT_FRACTAL_NZ)
+		return 0;
+	for (d = t->ndims; d-- > 0; step *= t->dims[d])
+		if (t->strides[d] != step && t->dims[d] != 1)
+			return 0;
+	return 1;
+}
+
 EXPORT struct acl_tensor *
 aclCreateTensor(const int64_t *dims, uint64_t ndims, int dtype,
     const int64_t *strides, int64_t offset, int format, const int64_t *storage,
@@ -62,6 +77,7 @@ aclCreateTensor(const int64_t *dims, uint64_t ndims, int dtype,
 	}
 	for (i = 0; i < t.nstorage; i++)
 		t.storage[i] = storage[i];
+	t.is_dense = is_dense(&t);
 	return ascend_new_object(HANDLE_TENSOR, &t, sizeof(t));
 }
 
@@ -573,9 +589,20 @@ ascend_elements(const struct tensor *t)
 	return n;
 }
 
+static float half_floats[1 << 16];	/* of each 16-bit float */
+
+__attribute__((constructor)) static void
+fill_half_floats(void)
+{
+	unsigned i;
+
+	for (i = 0; i < 1u << 16; i++)
+		half_floats[i] = half_to_float((uint16_t)i);
+}
+
 /* Element (r, c) of a matrix of so many rows in FRACTAL_NZ: tiles of 16 rows and
  * of 32 bytes of columns, tiles of one column after the other. */
-static int64_t
+ASCEND_FAST static int64_t
 nz_index(int64_t rows, int64_t r, int64_t c, int64_t tile)
 {
 	int64_t down = (rows + 15) / 16;
@@ -583,12 +610,14 @@ nz_index(int64_t rows, int64_t r, int64_t c, int64_t tile)
 	return ((c / tile * down + r / 16) * 16 + r % 16) * tile + c % tile;
 }
 
-static int64_t
+ASCEND_FAST static int64_t
 element_at(const struct tensor *t, int64_t i)
 {
 	int64_t at = t->offset, index[MAX_DIMS];
 	unsigned d;
 
+	if (t->is_dense)
+		return at + i;
 	for (d = t->ndims; d-- > 0; i /= t->dims[d])
 		index[d] = i % t->dims[d];
 	if (t->format == ACL_FORMAT_FRACTAL_NZ && t->ndims == 2) {
@@ -604,7 +633,7 @@ element_at(const struct tensor *t, int64_t i)
 	return at;
 }
 
-double
+ASCEND_FAST double
 ascend_get(const struct tensor *t, int64_t i)
 {
 	int64_t at = element_at(t, i);
@@ -615,7 +644,7 @@ ascend_get(const struct tensor *t, int64_t i)
 	case ACL_FLOAT:
 		return ((const float *)p)[at];
 	case ACL_FLOAT16:
-		return half_to_float(((const uint16_t *)p)[at]);
+		return half_floats[((const uint16_t *)p)[at]];
 	case ACL_BF16:
 		return bf16_to_float(((const uint16_t *)p)[at]);
 	case ACL_INT8:
@@ -638,7 +667,7 @@ ascend_get(const struct tensor *t, int64_t i)
 	return 0;
 }
 
-void
+ASCEND_FAST void
 ascend_put(const struct tensor *t, int64_t i, double v)
 {
 	int64_t at = element_at(t, i);
@@ -676,27 +705,12 @@ ascend_put(const struct tensor *t, int64_t i, double v)
 	}
 }
 
-/* Are the elements one after the other, in the order of the view? */
-static int
-is_dense(const struct tensor *t)
-{
-	int64_t step = 1;
-	unsigned d;
-
-	if (t->format == ACL_FORMAT_FRACTAL_NZ)
-		return 0;
-	for (d = t->ndims; d-- > 0; step *= t->dims[d])
-		if (t->strides[d] != step && t->dims[d] != 1)
-			return 0;
-	return 1;
-}
-
 ASCEND_FAST void
 ascend_store(const struct tensor *t, const float *v)
 {
 	int64_t i, n = ascend_elements(t);
 
-	if (is_dense(t) && t->dtype == ACL_FLOAT) {
+	if (t->is_dense && t->dtype == ACL_FLOAT) {
 		memcpy((float *)t->data + t->offset, v, (size_t)n *
 		    sizeof(*v));
 		return;
@@ -725,36 +739,56 @@ load_integers(const struct tensor *t, float *ret)
 		}
 }
 
+/* A matrix of 16-bit floats, which is most of the work: row-major, transposed or in
+ * FRACTAL_NZ. */
+ASCEND_FAST static void
+load_halves(const struct tensor *t, float *ret)
+{
+	const uint16_t *h = (const uint16_t *)t->data + t->offset;
+	const int64_t rows = t->dims[0], columns = t->dims[1];
+	const int is_nz = t->format == ACL_FORMAT_FRACTAL_NZ;
+	const int is_turned = is_nz && t->strides[0] == 1 && t->strides[1] != 1;
+	int64_t i, j, at;
+
+	for (i = 0; i < rows; i++)
+		for (j = 0; j < columns; j++) {
+			at = !is_nz ? i * t->strides[0] + j * t->strides[1] :
+			    is_turned ? nz_index(columns, j, i, 16) :
+			    nz_index(rows, i, j, 16);
+			ret[i * columns + j] = half_floats[h[at]];
+		}
+}
+
 ASCEND_FAST float *
 ascend_load(const struct tensor *t)
 {
-	int64_t i, j, n = ascend_elements(t);
+	int64_t i, n = ascend_elements(t);
 	float *v = malloc((size_t)(n > 0 ? n : 1) * sizeof(*v));
 
-	if (v != NULL && t->ndims == 2 && t->format != ACL_FORMAT_FRACTAL_NZ &&
+	if (v == NULL)
+		return NULL;
+	if (t->ndims == 2 && t->format != ACL_FORMAT_FRACTAL_NZ &&
 	    (t->dtype == ACL_INT8 || t->dtype == ACL_INT4)) {
 		load_integers(t, v);
 		return v;
 	}
-	if (v != NULL && t->dtype == ACL_FLOAT16 && is_dense(t)) {
+	if (t->ndims == 2 && t->dtype == ACL_FLOAT16) {
+		load_halves(t, v);
+		return v;
+	}
+	if (t->is_dense && t->dtype == ACL_FLOAT16) {
 		const uint16_t *h = (const uint16_t *)t->data + t->offset;
 
 		for (i = 0; i < n; i++)
-			v[i] = half_to_float(h[i]);
+			v[i] = half_floats[h[i]];
 		return v;
 	}
-	/* Matrices of products are most of the work. */
-	if (v != NULL && t->ndims == 2 && t->dtype == ACL_FLOAT16 &&
-	    t->format == ACL_FORMAT_ND) {
-		const uint16_t *h = (const uint16_t *)t->data + t->offset;
-
-		for (i = 0; i < t->dims[0]; i++)
-			for (j = 0; j < t->dims[1]; j++)
-				v[i * t->dims[1] + j] = half_to_float(
-				    h[i * t->strides[0] + j * t->strides[1]]);
+	if (t->is_dense && t->dtype == ACL_FLOAT) {
+		memcpy(v, (const float *)t->data + t->offset, (size_t)n *
+		    sizeof(*v));
 		return v;
 	}
-	for (i = 0; v != NULL && i < n; i++)
+	for (i = 0; i < n; i++)
 		v[i] = (float)ascend_get(t, i);
 	return v;
 }
