@@ -1,6 +1,5 @@
 # tests/tools/ascend.sh - sessions on an Ascend processor, with stand-ins for CANN's
-# libraries.  Sourced after e2e/lib.sh; check_same() needs ARGS, and the text and hash
-# of a first run.
+# libraries.  Sourced after e2e/lib.sh; first() and check_same() need ARGS.
 
 STANDIN=$(dirname "$BIN")/tests/standin
 [ -e "$STANDIN/libascendcl.so" ] || e2e_skip "the stand-ins were not built"
@@ -27,6 +26,27 @@ no_misuse()
 	    ! grep -v 'now 0, 0, 0 blocks' "$T/report"; }
 }
 
+# What refuses: integers, whose results have 16 bits, and norms, so that a card computes
+# as a board does; integers and the norm that adds, which has other bits; integers.
+FLOATS=fail=WeightQuantBatchMatmulV2:561103+RmsNorm:561103
+NORMS=fail=WeightQuantBatchMatmulV2:561103+AddRmsNorm:561103
+SUMS=fail=WeightQuantBatchMatmulV2:561103
+
+# choose WORD...: CHOSEN is one of them, all if FULL is set.
+choose()
+{
+	local words=("$@")
+
+	CHOSEN=("${words[RANDOM % $#]}")
+	[ -z "${FULL-}" ] || CHOSEN=("$@")
+}
+
+# first LABEL ARGS...: the run whose text and logits check_same() compares with.
+first()
+{
+	check_success "$1" "${ARGS[@]}" "${@:2}"
+	text=$(cat "$OUT") hash=$(hash_of)
+}
 # check_same LABEL ARGS...: the text and the logits of the first run.
 check_same()
 {

@@ -739,7 +739,7 @@ row("ascend: a stream stays in a capture that failed",
     "worker/ascend/capture.c",
     "	    ACL_OPERATOR_S, &unused) == 0 ? 0 : acl_session_restart(&d->s,\n"
     "	    reterr);", "	    ACL_OPERATOR_S, &unused) == 0 ? 0 : (*reterr = unused, -EIO);",
-    "e2e/ascend.sh")
+    "e2e/ascend_graphs.sh")
 row("ascend: a way may compute anything", "worker/ascend/trial.c",
     "			if (!(fabsf(v - want) <= within * (fabsf(want) + 1)))",
     "			if (isnan(v) && within > 2)",
@@ -1177,7 +1177,7 @@ row("ascend: workspace is that of small matrices", "worker/ascend/trial.c",
     "unit/ascend_choose")
 row("ascend: the plan knows of no graphs", "worker/stage/probe.c",
     "wt.ascend_graph_bytes = p.ascend.graph_bytes;",
-    "wt.ascend_graph_bytes = 0;", "e2e/ascend.sh")
+    "wt.ascend_graph_bytes = 0;", "e2e/ascend_graphs.sh")
 row("ascend: graphs of a file where nothing is captured",
     "worker/ascend/verdict.c", "if (got->chip.graph_bytes > 0 && (",
     "if (0 && (", "unit/ascend_verdict")
@@ -1196,7 +1196,7 @@ row("ascend: the probe's reason does not reach the session",
     "		memset(c, 0, sizeof(*c));", "e2e/ascend.sh")
 row("ascend: any number of losses", "worker/ascend/weights.c",
     "	    d->memo->losses < ACL_MOST_LOSSES;",
-    "	    d->memo->losses < 100;", "e2e/ascend.sh")
+    "	    d->memo->losses < 100;", "e2e/ascend_losses.sh")
 row("ascend: a worker that the library ended is forgotten",
     "worker/ascend/memo.c", "		return;\n	m->losses++;",
     "		return;", "unit/ascend_attempt")
