@@ -100,7 +100,8 @@ image_fill(int fd, uint64_t nbytes, image_write_fn *fn, const void *from,
 	if (nbytes > lent_bytes)
 		return err_set(reterr, ERR_MODEL, -E2BIG, "the header's "
 		    "contents need %s, and the limit is %s, by the file's size "
-		    "and by `ulimit -f`: raise that, or use another file", units_human_bytes(nbytes, need),
+		    "and by `ulimit -f`: raise that, or use another file",
+		    units_human_bytes(nbytes, need),
 		    units_human_bytes(lent_bytes, lent));
 	base = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (base == MAP_FAILED)

@@ -1,8 +1,8 @@
 /* coordinator/session/session.h - one session: its worker process, their
  * control channel and the worker's status page.
- * Owns: all three, and the pipe of the worker's messages.  Called by sessions.c, recover.c, orders.c, and by queries
- * of a worker with nothing loaded.  Does not depend on other sessions, but for
- * those that share its worker.
+ * Owns: all three, and the pipe of the worker's messages.  Called by sessions.c,
+ * recover.c, orders.c, and by queries of a worker with nothing loaded.  Does not depend
+ * on other sessions, but for those that share its worker.
  *
  *	NONE -> SPAWNED -> BOUND -> LOADING -> READY <-> DRAINED -> CLOSED
  *	             any of these -> FAILED -> CLOSED -> (new worker) NONE
