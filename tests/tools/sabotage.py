@@ -872,7 +872,7 @@ row("ascend: a twin has W in another layout", "worker/ascend/fastest.c",
     "	return t[j].is_right && c[i].nz <= ACL_NZ_KINDS && t[i]",
     "unit/ascend_fastest")
 row("ascend: a fast way is not checked at the model's shape",
-    "worker/ascend/shape_trial.c",
+    "worker/ascend/matrix_trial.c",
     "	if (rc == 0 && is_of_use(t)) {",
     "	if (rc == 0 && t->first != NULL) {\n		t->timing->is_right = 1;\n"
     "	} else if (rc == 0 && is_of_use(t)) {", "unit/ascend_shapes")
@@ -881,7 +881,7 @@ row("ascend: graphs of a shape's way are not tried", "worker/ascend/product.c",
     "		if (((ACL_GRAPH_BITS - 1) & ACL_GRAPH_BIT(acl_way_of(c, w, i),",
     "e2e/ascend_shapes.sh")
 row("ascend: only the first part of N is tried",
-    "worker/ascend/shape_trial.c",
+    "worker/ascend/matrix_trial.c",
     "	for (i = 0; i < NITEMS(parts) && rc == 0 && parts[i] > 0 &&",
     "	for (i = 0; i < 1 && rc == 0 && parts[i] > 0 &&",
     "unit/ascend_shapes")
@@ -889,7 +889,7 @@ row("ascend: a second device tries what the first left",
     "worker/ascend/probe.c", "	if (dc->is_next && ret->verdict_is_kept)",
     "	if (dc->is_next > 1 && ret->verdict_is_kept)", "unit/ascend_shapes")
 row("ascend: a full list of ways calls a wrong shape right",
-    "worker/ascend/shape_trial.c",
+    "worker/ascend/matrix_trial.c",
     "	if (c->nshapes < ACL_SHAPE_WAYS && acl_fastest(",
     "	c->nshapes -= c->nshapes == ACL_SHAPE_WAYS;\n	if (acl_fastest(",
     "unit/ascend_shapes")
@@ -1070,17 +1070,17 @@ row("ascend: too many unfit shapes are forgotten", "worker/ascend/shapes.c",
     "		u->kinds |= (uint8_t)(1u << shape->kind);", "		;",
     "unit/ascend_shapes")
 row("ascend: values of the model's products are not checked",
-    "worker/ascend/shape_trial.c",
+    "worker/ascend/matrix_trial.c",
     "		if (rc == 0 && i == 0 && !are_values_right(t)) {",
     "		if (rc > 0 && i == 0 && !are_values_right(t)) {",
     "unit/ascend_shapes")
 row("ascend: rows of the model's products are tried in one class",
-    "worker/ascend/shape_trial.c",
+    "worker/ascend/matrix_trial.c",
     "i < f->nclasses && f->rows[i] <= t->top && rc == 1",
     "i < f->nclasses && f->rows[i] == t->top && rc == 1",
     "unit/ascend_shapes")
 row("ascend: a shape that failed leaves a lost stream",
-    "worker/ascend/shape_trial.c",
+    "worker/ascend/matrix_trial.c",
     "	return acl_session_renew(t->p.s, &unused) < 0 ? -EAGAIN : 0;",
     "	(void)unused;\n	return 0;", "unit/ascend_shapes")
 row("ascend: a shape that ended a process is tried again",

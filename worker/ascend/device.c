@@ -11,7 +11,8 @@
  *	trial_memory.c	memory and runs of products in trials
  *	attempt.c	does that in a process of its own
  *	ops.c ops_trial.c	other operators, and a trial of each
- *	shape_trial.c shapes.c	both at the model's own shapes
+ *	shapes.c shape_trial.c	both at the model's own shapes
+ *	matrix_trial.c	a matrix of such a shape, in each way
  *	clock.c fastest.c	times of products; the fastest way
  *	product.c rows.c	products of 16-bit floats
  *	queue.c		products in flight
