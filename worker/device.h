@@ -70,7 +70,8 @@ struct device_probe {
 	 * right, else why not, if there was one. */
 	struct device_verdict verdict;
 	int verdict_is_kept;
-	int verdict_is_partial;		/* no time was left for all trials */
+	int verdict_is_partial;		/* no time or memory was left
+					 * for all trials */
 	char verdict_why[160];
 };
 

@@ -307,8 +307,8 @@ device_cache_note(const char *kind, const struct wire_verdict *wv,
 	} else if (wv->is_partial) {
 		note_used(kind, (uint64_t)time(NULL), 0, &wv->verdict);
 		snprintf(ret, DEVICE_CACHE_TEXT, "tried now, and not kept: no "
-		    "time was left for all trials%s%.140s", wv->why[0] != '\0' ?
-		    "; " : "", wv->why);
+		    "time or memory was left for all trials%s%.140s",
+		    wv->why[0] != '\0' ? "; " : "", wv->why);
 	} else if ((rc = keep(kind, &wv->verdict)) == 0)
 		snprintf(ret, DEVICE_CACHE_TEXT, "tried now, and kept as "
 		    "straddle/devices/%.80s in the user's cache%s%.140s",

@@ -107,6 +107,55 @@ tried "no file" devices
 known "no file, then one" devices
 tried "no file, then the model's shapes" "${ARGS[@]}"
 
+# --- too little memory for a trial: another program has it ---
+
+# short CALL REASON: devices names what lacked memory, and nothing is kept.
+short()
+{
+	rm -f "$FILE"
+	on 910B vmm=0 "fail=$1"
+	tried "$1" devices
+	check "$1: the trial is named" words "$2"
+	check "$1: it says so" words \
+	    'tried now, and not kept: no time or memory was left for all trials'
+	check "$1: nothing is kept" eval '! [ -e "$FILE" ]'
+}
+short aclrtMalloc:207001@6 'not aclnnMm: failed with 207001'
+short aclrtMalloc:207001@60 'not: AddRmsNorm \(207001'
+short aclmdlRICaptureBegin:207001 'calls are made one by one: failed with 207001'
+short aclmdlRICaptureEnd:207001@9 'without norms and SwiGLU \(failed with 207001'
+# A limit is there the next time, too.
+on 910B vmm=0 fail=aclmdlRICaptureEnd:207010@9
+tried "a limit" devices
+check "a limit: it is kept" test -s "$FILE"
+# A shape of the model ends the process, whose next one goes on with the ways.
+rm "$FILE"
+on 910B vmm=0 fail=aclmdlRICaptureEnd:207001@9 shape=Silu:512:abort
+tried "memory, then an end" plan -m "$MODEL" -s ascend
+check "memory, then an end: nothing is kept" eval '! [ -e "$FILE" ]'
+# The graphs of a way that is faster for the model's shapes.
+on 910B vmm=0 missing=WeightQuantBatchMatmulV2+RmsNorm slow=Mm:200 \
+    fail=aclmdlRICaptureEnd:207001@5
+tried "memory of a faster way" plan -m "$MODEL" -s ascend
+check "memory of a faster way: nothing is kept" eval '! [ -e "$FILE" ]'
+# Other shapes are kept.
+on 910B vmm=0
+tried "ways alone" devices
+for call in aclrtMalloc:207001@6 aclrtMemcpy:207001@1; do
+	on 910B vmm=0
+	tried "before $call" devices --verify
+	on 910B vmm=0 "fail=$call"
+	tried "$call: a shape" plan -m "$MODEL" -s ascend
+	on 910B vmm=0
+	known "$call: then" devices
+	check "$call: another shape is left" words '7 were tried by earlier starts'
+	tried "$call: it is tried again" plan -m "$MODEL" -s ascend
+	known "$call: at last" devices
+	check "$call: all shapes are kept" words '8 were tried by earlier starts'
+done
+on 910B
+known "memory is there again" "${ARGS[@]}"
+
 # --- a session that fails ---
 
 on 910B late=WeightQuantBatchMatmulV2:507018

@@ -982,6 +982,20 @@ row("ascend: a killed worker is a loss", "worker/ascend/memo.c",
 row("ascend: the rows of later products replace those of the first",
     "worker/ascend/span.c", "row_at(d, x->b, op->out, x->r0 + r);",
     "row_at(d, x->b, op->out, r);", "e2e/ascend_rows.sh")
+row("ascend: a trial without memory is kept", "worker/ascend/probe.c",
+    "		    acl_shortages() > 0;", "		    0;", "e2e/device_cache.sh")
+row("ascend: a graph of a model's way without memory is kept",
+    "worker/ascend/probe.c",
+    "acl_shortages() > shortages;", "acl_shortages() < shortages;",
+    "e2e/device_cache.sh")
+row("ascend: a trial without memory is kept after one that ends its process",
+    "worker/ascend/probe.c",
+    "|= was_partial;", "|= 0 * was_partial;",
+    "e2e/device_cache.sh")
+row("ascend: a model's shape without memory is kept",
+    "worker/ascend/shape_trial.c",
+    "if (acl_shortages() > shortages &&",
+    "if (acl_shortages() < shortages &&", "e2e/device_cache.sh")
 row("ascend: a card's memory is the process's", "worker/ascend/device.c",
     "	ret->apart_bytes = d->s.machine.is_rc ? 0 : ret->device_bytes;\n", "",
     "e2e/ascend.sh")
@@ -2106,9 +2120,8 @@ def build(r):
     want = []
     for t in r.tests:
         if t.endswith((".sh", ".py")):
-            want += ["all", folder + "/tests/tools/mkgguf",
+            want += ["all", "standins", folder + "/tests/tools/mkgguf",
                      folder + "/tests/tools/faulty"]
-            want += ["standins"] if "ascend" in t or "rknpu" in t else []
         else:
             # unit/hexagon runs the domain's program.
             want += ["all"] if "hexagon" in t else []

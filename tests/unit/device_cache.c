@@ -172,7 +172,7 @@ START_TEST(a_partial_verdict_is_of_this_process)
 
 	begin();
 	device_cache_note(KIND, &wv, text);
-	HAS(text, "not kept: no time was left");
+	HAS(text, "not kept: no time or memory was left");
 	ck_assert_int_lt(access(path, F_OK), 0);
 	ck_assert_int_eq(device_cache_read(KIND, &got), 1);
 	ck_assert_mem_eq(&got, &wv.verdict, sizeof(got));

@@ -352,6 +352,20 @@ report(const struct acl_lib *l, const char *session, const char *call,
 
 #define FAILED_WITH	"failed with "
 
+static _Atomic unsigned nshortages;
+
+static int
+is_shortage(int code)
+{
+	return code == 200000 || code == 207001 || code == 207018;
+}
+
+unsigned
+acl_shortages(void)
+{
+	return nshortages;
+}
+
 int
 acl_failed(const struct acl_lib *l, const char *session, const char *call,
     int code, struct err *reterr)
@@ -359,6 +373,7 @@ acl_failed(const struct acl_lib *l, const char *session, const char *call,
 	const struct acl_meaning *m = acl_find_code(code);
 	char how[256];
 
+	nshortages += (unsigned)is_shortage(code);
 	snprintf(how, sizeof(how), FAILED_WITH "%d, %s (%s)", code,
 	    acl_code_name(code), m != NULL ? m->text : class_of(code));
 	return report(l, session, call, how, m != NULL ? m->error : -EIO,

@@ -180,6 +180,10 @@ int acl_is_refusal(int code);
 int acl_failed(const struct acl_lib *lib, const char *session,
     const char *call, int code, struct err *reterr);
 
+/* How often acl_failed() had a code of this process that says that memory is missing,
+ * which another program may give back: not one of a limit. */
+unsigned acl_shortages(void);
+
 /* The code in such an error's message; 0 = there is none. */
 int acl_code_in(const struct err *e);
 

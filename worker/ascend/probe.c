@@ -252,8 +252,9 @@ usable_fns(const struct acl_choice *c)
 	return fns;
 }
 
-/* Take the ways of an earlier probe, or try all.  Not kept are trials that found
- * nothing, which a remedy would change; those that ended early, for this run only. */
+/* Take the ways of an earlier probe, or try all.  A probe that found no way is not kept,
+ * because a remedy would change it.  One that had too little time or memory is for this
+ * run only. */
 static int
 find_ways(struct acl_session *s, const struct device_verdict *known,
     struct acl_notes *notes, struct acl_choice *c,
@@ -283,7 +284,8 @@ find_ways(struct acl_session *s, const struct device_verdict *known,
 		rc = acl_graph_try_fns(s, notes, usable_fns(c), c);
 	if (rc == 0 && c->form[ASCEND_HALF].way != ACL_WAY_NONE) {
 		acl_verdict_fill(c, groups_reason, key, &ret->verdict);
-		ret->verdict_is_partial = notes->is_late != 0;
+		ret->verdict_is_partial = notes->is_late != 0 ||
+		    acl_shortages() > 0;
 	}
 	return rc;
 }
@@ -354,6 +356,7 @@ try_model(struct acl_session *s, const struct device_conf *dc,
 {
 	const struct device_shapes *want = dc->shapes;
 	struct acl_shapes known, before, model;
+	unsigned shortages;
 	int rc;
 
 	acl_verdict_shapes(&ret->verdict, &known);
@@ -371,8 +374,10 @@ try_model(struct acl_session *s, const struct device_conf *dc,
 	judge_shapes(&model, c, ret);
 	if (!has_new_shapes(&known, &before))
 		return 0;
+	shortages = acl_shortages();
 	if ((rc = acl_graph_try_ways(s, notes, c)) < 0)
 		return rc;
+	ret->verdict_is_partial |= acl_shortages() > shortages;
 	acl_verdict_put_shapes(&ret->verdict, &known, c);
 	if (ret->verdict_is_kept)
 		strlcpy(ret->verdict_why, "not the ways, only shapes of this "
@@ -456,6 +461,7 @@ probe_here(void *arg, struct acl_notes *notes, void *result,
 	struct device_probe *ret = result;
 	/* A shape ended the process before this one: its ways. */
 	const struct device_verdict earlier = ret->verdict;
+	const int was_partial = ret->verdict_is_partial;
 	uint64_t before = 0, after = 0;
 	struct acl_choice c;
 	struct acl_session s;
@@ -482,8 +488,10 @@ probe_here(void *arg, struct acl_notes *notes, void *result,
 	add_checks(&s, &e, ret);
 	(void)meminfo_read(SMAPS, "Rss", &after);
 	rc = choose(&s, &dc, notes, ret);
-	if (dc.verdict == &earlier)
+	if (dc.verdict == &earlier) {
 		ret->verdict_is_kept = 0;
+		ret->verdict_is_partial |= was_partial;
+	}
 	memcpy(&c, ret->choice.of_device, sizeof(c));
 	add_library(&s, &c, notes, before, after, ret);
 	acl_session_close(&s);

@@ -107,6 +107,7 @@ try_shape(struct acl_matrix_trial *t, struct acl_choice *c,
 {
 	const struct acl_matrix m = { .n = s->n, .k = s->k,
 	    .format = (enum ascend_format)s->kind };
+	const unsigned shortages = acl_shortages();
 	struct acl_notes *notes = t->notes;
 	int rc = 0;
 
@@ -121,6 +122,10 @@ try_shape(struct acl_matrix_trial *t, struct acl_choice *c,
 		    &s->outcome);
 		if (rc == 0)
 			notes->trying = 0;
+		/* It is tried again where there is memory. */
+		if (acl_shortages() > shortages && acl_fn_outcome(
+		    s->outcome) != ACL_FN_RIGHT)
+			s->outcome = acl_fn_pack(ACL_FN_UNTRIED, 0);
 	}
 	return rc;
 }
