@@ -121,7 +121,10 @@ draw() {
 }
 
 is_repeated() {
-	grep -qx "$(name_of "$1")" "$STRADDLE_TESTS/tools/repeated.txt"
+	local mark='( one-thread)?'
+
+	[[ $B != */thread ]] || mark=' one-thread'
+	grep -qxE "$(name_of "$1")$mark" "$STRADDLE_TESTS/tools/repeated.txt"
 }
 
 if [ "${DRAW:-1}" -gt 1 ]; then

@@ -58,7 +58,8 @@ vary()	# SOC [SWITCH...]
 	check_same "$*, ${sessions[*]}, batch $batch" "${sessions[@]}" \
 	    --batch $batch
 }
-choose vmm=0 vmm=1 capture=0 graph-bytes=100000 missing=aclrtMapMem devices=1 workspace-percent=130
+choose vmm=0 vmm=1 capture=0 graph-bytes=100000 missing=aclrtMapMem devices=1 \
+    workspace-percent=130
 vary 910B "${CHOSEN[0]}"
 choose host-skew=16 host-skew=8 quirks=0 ops=all workspace-percent=130
 vary 310B "${CHOSEN[0]}"

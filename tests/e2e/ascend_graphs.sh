@@ -1,6 +1,6 @@
 #!/bin/bash
 # tests/e2e/ascend_graphs.sh - on an Ascend processor, few rows are started by captured
-# graphs, with the same bits; where graphs are wrong or too large, they are not.
+# graphs, with the same bits; wrong or large graphs are not used.
 # Nothing here runs on silicon.
 set -eu
 . "${STRADDLE_TESTS:-tests}/e2e/lib.sh"
@@ -27,12 +27,9 @@ done
 # plan_is_enough LABEL: with a cap of what the plan counts.
 plan_is_enough()
 {
-	local cap
-
 	check_success "$1: plan" plan -m "$MODEL" -s ascend --json
-	cap=$(($("$PYTHON" -c "import json, sys
-print(json.load(sys.stdin)['sessions'][0]['planned'])" <"$OUT") / 1048576 + 1))
-	check_same "$1: the plan is enough" -s ascend,cap=${cap}MiB
+	check_same "$1: the plan is enough" \
+	    -s ascend,cap=$(($(planned_mib) + 1))MiB
 }
 on 910B $FLOATS graph-bytes=1000000
 plan_is_enough "graphs of 1 MB"
@@ -71,7 +68,8 @@ done
 on 910B $NORMS abort=aclmdlRIExecuteAsync@6
 check_success "a graph of a norm ends the probe" devices
 check "a graph of a norm ends the probe: products are captured" eval \
-    'tr -s " \n" "  " <"$OUT" | grep -q "few rows, without norms and SwiGLU (the trial ends its process)"'
+    'tr -s " \n" "  " <"$OUT" | grep -q \
+    "few rows, without norms and SwiGLU (the trial ends its process)"'
 on 910B $NORMS graph-bytes=1000000
 plan_is_enough "norms in graphs of 1 MB"
 e2e_end

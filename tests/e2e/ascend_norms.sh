@@ -1,7 +1,7 @@
 #!/bin/bash
 # tests/e2e/ascend_norms.sh - on an Ascend processor, norms before products, SwiGLU and
-# residual sums after them, without the host: their bits for every split, and what
-# refuses is left to the CPU.  Nothing here runs on silicon.
+# residual sums after them, without the host: the same bits for every split;
+# operators that the processor refuses run on the CPU.  Nothing here runs on silicon.
 set -eu
 . "${STRADDLE_TESTS:-tests}/e2e/lib.sh"
 . "${STRADDLE_TESTS:-tests}/tools/ascend.sh"

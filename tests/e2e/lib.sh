@@ -314,6 +314,15 @@ sessions()
 	done
 }
 
+# choose WORD...: CHOSEN is one of them, all if FULL is set.
+choose()
+{
+	local words=("$@")
+
+	CHOSEN=("${words[RANDOM % $#]}")
+	[ -z "${FULL-}" ] || CHOSEN=("$@")
+}
+
 # field NAME: print this field of the JSON object in $OUT.
 field()
 {

@@ -52,14 +52,6 @@ check_same()
 
 # --- chips, releases, splits, batches, places ---
 
-# choose WORD...: CHOSEN is one of them, all if FULL is set.
-choose()
-{
-	local words=("$@")
-
-	CHOSEN=("${words[RANDOM % $#]}")
-	[ -z "${FULL-}" ] || CHOSEN=("$@")
-}
 vary()	# CHIP RELEASE FROM: a random split and batch
 {
 	local sessions=(-s rknpu) batch=$((1 + RANDOM % 64))

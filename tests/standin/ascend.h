@@ -15,7 +15,8 @@
 
 #define EXPORT	__attribute__((visibility("default")))
 
-/* Loops over a matrix, whose bounds were checked: sanitizers make them many times
+/* Accesses to elements of a tensor, which run_task() has found to be memory of the
+ * device; the stand-in has no thread of its own.  Sanitizers make them many times
  * slower. */
 #define ASCEND_FAST \
 	__attribute__((no_sanitize("address", "thread", "undefined")))

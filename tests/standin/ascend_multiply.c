@@ -12,8 +12,8 @@
 #define FAST_PRODUCT ASCEND_FAST
 #endif
 
-/* c += a b for a row of c, with some rows of b: 4 rows of b at a time, one after the
- * other for each element. */
+/* c += a b for a row of c, with some rows of b: 4 rows of b at a time.  Each element adds
+ * them in order, so its bits do not depend on that. */
 FAST_PRODUCT static void
 add_rows(const float *a, const float *b, float *restrict c, int64_t rows, int64_t n)
 {

@@ -26,20 +26,12 @@ no_misuse()
 	    ! grep -v 'now 0, 0, 0 blocks' "$T/report"; }
 }
 
-# What refuses: integers, whose results have 16 bits, and norms, so that a card computes
-# as a board does; integers and the norm that adds, which has other bits; integers.
+# FLOATS: a card without integers, whose results have 16 bits, and without norms computes
+# as a board does.  NORMS: without the norm that adds, which has other bits.  SUMS: with
+# it.
 FLOATS=fail=WeightQuantBatchMatmulV2:561103+RmsNorm:561103
 NORMS=fail=WeightQuantBatchMatmulV2:561103+AddRmsNorm:561103
 SUMS=fail=WeightQuantBatchMatmulV2:561103
-
-# choose WORD...: CHOSEN is one of them, all if FULL is set.
-choose()
-{
-	local words=("$@")
-
-	CHOSEN=("${words[RANDOM % $#]}")
-	[ -z "${FULL-}" ] || CHOSEN=("$@")
-}
 
 # first LABEL ARGS...: the run whose text and logits check_same() compares with.
 first()
@@ -47,6 +39,7 @@ first()
 	check_success "$1" "${ARGS[@]}" "${@:2}"
 	text=$(cat "$OUT") hash=$(hash_of)
 }
+
 # check_same LABEL ARGS...: the text and the logits of the first run.
 check_same()
 {
