@@ -799,6 +799,9 @@ ascend_broadcast(const struct tensor *out, const struct tensor *b, int64_t i)
 	int64_t at = 0, step = 1, index;
 	unsigned d, back;
 
+	if (b->ndims == out->ndims && memcmp(b->dims, out->dims, b->ndims *
+	    sizeof(b->dims[0])) == 0)
+		return i;
 	for (d = out->ndims; d-- > 0; i /= out->dims[d]) {
 		index = i % out->dims[d];
 		back = out->ndims - 1 - d;

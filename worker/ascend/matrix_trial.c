@@ -47,8 +47,9 @@ form_of(const struct acl_matrix_trial *t)
 static uint16_t
 fraction(uint32_t *state)
 {
-	const float v = ldexpf((float)(1024 + acl_trial_bits(state) % 1024) / 2048,
-	    -(int)(acl_trial_bits(state) % 6));
+	const uint32_t size = 2048u << acl_trial_bits(state) % 6;
+	const float v = (float)(1024 + acl_trial_bits(state) % 1024) /
+	    (float)size;
 
 	return float_to_half(acl_trial_bits(state) % 2 ? v : -v);
 }

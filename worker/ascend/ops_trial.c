@@ -162,13 +162,15 @@ make_inputs(struct trial *t)
 	const float *h = hard_for(t->fn);
 	const uint64_t n = 2 * (uint64_t)t->cols;
 	uint32_t state = 7, r, i, k;
+	float size;
 
 	for (k = 0; k < INPUTS; k++)
-		for (r = 0; r < ROWS; r++)
+		for (r = 0; r < ROWS; r++) {
+			size = k > 0 ? 1 : r == 5 ? 0 : ldexpf(1,
+			    (int)(r % 9) - 4);
 			for (i = 0; i < n; i++)
-				t->in[k][r * n + i] = number(&state) * (k > 0 ?
-				    1 : r == 5 ? 0 : ldexpf(1, (int)(r % 9) -
-				    4));
+				t->in[k][r * n + i] = number(&state) * size;
+		}
 	for (r = 0; t->fn == ACL_FN_SCALE_ROWS && r < ROWS; r++)
 		t->in[1][column_at(1, r)] = t->in[1][r];
 	for (i = 0; h != NULL && i < n; i++)

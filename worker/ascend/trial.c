@@ -41,6 +41,7 @@ struct trial {
 	float *values;			/* of W (n x k) */
 	uint8_t *bytes;			/* the same, on their way */
 	uint16_t x[ASCEND_ROWS * LONG_K];	/* rows x k */
+	float row[LONG_K];		/* one of them */
 };
 
 static struct acl_form *
@@ -197,18 +198,20 @@ check_values(struct trial *t, const float *got, struct err *reterr)
 	    1.0f / 1024;
 	uint32_t r, i, k;
 
-	for (r = 0; r < ASCEND_ROWS; r++)
+	for (r = 0; r < ASCEND_ROWS; r++) {
+		for (k = 0; k < t->w.k; k++)
+			t->row[k] = half_to_float(t->x[r * t->w.k + k]);
 		for (i = 0; i < t->w.n; i++) {
 			float want = 0, v = got[r * t->w.n + i];
 
 			for (k = 0; k < t->w.k; k++)
-				want += half_to_float(t->x[r * t->w.k + k]) *
-				    t->values[i * t->w.k + k];
+				want += t->row[k] * t->values[i * t->w.k + k];
 			if (!(fabsf(v - want) <= within * (fabsf(want) + 1)))
 				return err_set(reterr, ERR_RUN, -EBADMSG,
 				    "gives %g instead of %g", (double)v,
 				    (double)want);
 		}
+	}
 	return 0;
 }
 
