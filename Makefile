@@ -465,7 +465,8 @@ SLOW    := $(BUILD)/tests/unit/hexagon $(addprefix tests/e2e/,hang.sh \
 # Minutes under an emulator; unit/npu_mat and e2e/rknpu.sh compare the NPU's bits
 # there, unit/ascend_rows and others an Ascend processor's.
 HOSTS   := $(if $(CROSS),$(addprefix %/unit/,npu_error rknpu_device \
-           jinja_limits ascend_choose ascend_product ascend_shapes) \
+           jinja_limits ascend_choose ascend_ops ascend_product \
+           ascend_shapes) \
            $(addprefix %/e2e/,$(addprefix ascend,.sh _graphs.sh _losses.sh \
            _norms.sh _rows.sh _shapes.sh) device_cache.sh))
 CHECKS  := $(filter $(SLOW),$(E2E) $(UNIT:$(B)/%=$(BUILD)/%)) \
