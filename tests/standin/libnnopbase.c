@@ -610,6 +610,15 @@ nz_index(int64_t rows, int64_t r, int64_t c, int64_t tile)
 	return ((c / tile * down + r / 16) * 16 + r % 16) * tile + c % tile;
 }
 
+/* Element (i, j) of the view of such a matrix, which may be transposed. */
+ASCEND_FAST static int64_t
+nz_at(const struct tensor *t, int64_t i, int64_t j, int64_t tile)
+{
+	if (t->strides[0] == 1 && t->strides[1] != 1)
+		return nz_index(t->dims[1], j, i, tile);
+	return nz_index(t->dims[0], i, j, tile);
+}
+
 ASCEND_FAST static int64_t
 element_at(const struct tensor *t, int64_t i)
 {
@@ -620,14 +629,9 @@ element_at(const struct tensor *t, int64_t i)
 		return at + i;
 	for (d = t->ndims; d-- > 0; i /= t->dims[d])
 		index[d] = i % t->dims[d];
-	if (t->format == ACL_FORMAT_FRACTAL_NZ && t->ndims == 2) {
-		int64_t tile = (int64_t)(256 / ascend_dtype_bits(t->dtype));
-
-		if (t->strides[0] == 1 && t->strides[1] != 1)
-			return at + nz_index(t->dims[1], index[1], index[0],
-			    tile);
-		return at + nz_index(t->dims[0], index[0], index[1], tile);
-	}
+	if (t->format == ACL_FORMAT_FRACTAL_NZ && t->ndims == 2)
+		return at + nz_at(t, index[0], index[1],
+		    (int64_t)(256 / ascend_dtype_bits(t->dtype)));
 	for (d = 0; d < t->ndims; d++)
 		at += index[d] * t->strides[d];
 	return at;
@@ -745,17 +749,14 @@ ASCEND_FAST static void
 load_halves(const struct tensor *t, float *ret)
 {
 	const uint16_t *h = (const uint16_t *)t->data + t->offset;
-	const int64_t rows = t->dims[0], columns = t->dims[1];
 	const int is_nz = t->format == ACL_FORMAT_FRACTAL_NZ;
-	const int is_turned = is_nz && t->strides[0] == 1 && t->strides[1] != 1;
 	int64_t i, j, at;
 
-	for (i = 0; i < rows; i++)
-		for (j = 0; j < columns; j++) {
-			at = !is_nz ? i * t->strides[0] + j * t->strides[1] :
-			    is_turned ? nz_index(columns, j, i, 16) :
-			    nz_index(rows, i, j, 16);
-			ret[i * columns + j] = half_floats[h[at]];
+	for (i = 0; i < t->dims[0]; i++)
+		for (j = 0; j < t->dims[1]; j++) {
+			at = is_nz ? nz_at(t, i, j, 16) : i * t->strides[0] +
+			    j * t->strides[1];
+			ret[i * t->dims[1] + j] = half_floats[h[at]];
 		}
 }
 

@@ -983,10 +983,11 @@ row("ascend: the rows of later products replace those of the first",
     "worker/ascend/span.c", "row_at(d, x->b, op->out, x->r0 + r);",
     "row_at(d, x->b, op->out, r);", "e2e/ascend_rows.sh")
 row("ascend: a trial without memory is kept", "worker/ascend/probe.c",
-    "		    acl_shortages() > 0;", "		    0;", "e2e/device_cache.sh")
+    "		    acl_shortages() > shortages;",
+    "		    acl_shortages() < shortages;", "e2e/device_cache.sh")
 row("ascend: a graph of a model's way without memory is kept",
     "worker/ascend/probe.c",
-    "acl_shortages() > shortages;", "acl_shortages() < shortages;",
+    "|= acl_shortages() > shortages;", "|= acl_shortages() < shortages;",
     "e2e/device_cache.sh")
 row("ascend: a trial without memory is kept after one that ends its process",
     "worker/ascend/probe.c",

@@ -260,6 +260,7 @@ find_ways(struct acl_session *s, const struct device_verdict *known,
     struct acl_notes *notes, struct acl_choice *c,
     char groups_reason[ACL_REASON], struct device_probe *ret)
 {
+	const unsigned shortages = acl_shortages();
 	char key[DEVICE_KEY_BYTES];
 	int rc, is_taken = 0;
 
@@ -285,7 +286,7 @@ find_ways(struct acl_session *s, const struct device_verdict *known,
 	if (rc == 0 && c->form[ASCEND_HALF].way != ACL_WAY_NONE) {
 		acl_verdict_fill(c, groups_reason, key, &ret->verdict);
 		ret->verdict_is_partial = notes->is_late != 0 ||
-		    acl_shortages() > 0;
+		    acl_shortages() > shortages;
 	}
 	return rc;
 }

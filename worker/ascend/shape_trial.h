@@ -10,9 +10,9 @@
 #include "shapes.h"
 
 /* Until end_ns, try each matrix of `want`, in the form that c has for it: rows alone, in
- * company and at other places, all N columns to the bit; some columns by sums in double.  One of
- * 16-bit floats is tried in each other way that is right for small ones, too, and c gets
- * the fastest for it (fastest.h).  Then the operators on rows that c uses (chip.fns), at
+ * company and at other places, all N columns to the bit; some columns by sums in
+ * double.  One of 16-bit floats is tried in each other way that is right for small ones,
+ * too, and c gets the fastest for it (fastest.h).  Then the operators on rows that c uses (chip.fns), at
  * the widths of `want`.  Each kind of part of N is tried by itself; a part of more
  * than a GiB is not tried.
  *

@@ -51,7 +51,8 @@ int load_run(const struct load_conf *lc, const struct load_file *files,
     struct load_stats *ret_stats, struct err *reterr);
 
 /* Replace the system's read, in loads of this thread, for drills and tests; NULL = the
- * system's.  Called for every read on every path, with its target; returns bytes or -errno. */
+ * system's.  Called for every read on every path, with its target; returns bytes or
+ * -errno. */
 typedef int64_t load_read_fn(void *arg, int fd, void *buf, uint64_t nbytes,
     uint64_t offset);
 void load_set_read_hook(load_read_fn *fn, void *arg);
