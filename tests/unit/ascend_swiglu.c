@@ -154,21 +154,29 @@ load(void)
 	t_ok(acl_norms_upload(&d, 0, norm, &e), &e);
 }
 
+/* Sums of squared errors and of squared results. */
+static double noise, signal;
+
+/* The product of a row and W; in *limit, how far off it may be: row and weights are
+ * rounded to 16 bits, and so may be the result, each by 2^-11 of its size. */
 static double
-dot(const double *row, const float *w)
+dot(const double *row, const float *w, double *limit)
 {
-	double sum = 0;
+	double sum = 0, sizes = 0;
 	uint32_t k;
 
-	for (k = 0; k < K; k++)
+	for (k = 0; k < K; k++) {
 		sum += row[k] * (double)w[k];
+		sizes += fabs(row[k] * (double)w[k]);
+	}
+	*limit = sizes * 0x1.01p-10 + fabs(sum) * 0x1p-11 + 1e-5;
 	return sum;
 }
 
 static void
 check_row(const float *got, const float *from)
 {
-	double row[K], sum = 0, g, want;
+	double row[K], sum = 0, g, up, silu, want, g_limit, up_limit, limit;
 	uint32_t i;
 
 	for (i = 0; i < K; i++)
@@ -177,13 +185,18 @@ check_row(const float *got, const float *from)
 		row[i] = (double)from[i] / sqrt(sum / K + (double)hp.rms_eps) *
 		    (double)norm[i];
 	for (i = 0; i < N; i++) {
-		g = dot(row, matrix[0] + i * K);
-		want = g / (1 + exp(-g)) * dot(row, matrix[1] + i * K);
-		/* g and the other product may be small sums of large
-		 * numbers. */
-		ck_assert_msg(fabs((double)got[i] - want) < 0.003 +
-		    fabs(want) / 256, "element %u: %g, not %g", i,
-		    (double)got[i], want);
+		g = dot(row, matrix[0] + i * K, &g_limit);
+		up = dot(row, matrix[1] + i * K, &up_limit);
+		silu = g / (1 + exp(-g));
+		want = silu * up;
+		g_limit *= 1.1;	/* the greatest slope of SiLU */
+		limit = fabs(silu) * up_limit + g_limit * (fabs(up) +
+		    up_limit) + 1e-5;
+		ck_assert_msg(fabs((double)got[i] - want) <= limit,
+		    "element %u: %g, not %g +- %g", i, (double)got[i], want,
+		    limit);
+		noise += ((double)got[i] - want) * ((double)got[i] - want);
+		signal += want * want;
 	}
 }
 
@@ -232,6 +245,8 @@ run_all(int c_type)
 	d.products.c_bytes = c_bytes / (c_type == ACL_FLOAT ? 2 : 4);
 	ck_assert_uint_eq(run(ROWS), 9);
 	d.products.c_bytes = c_bytes;
+	/* The limits are worst cases; errors that all grow are noticed here. */
+	ck_assert_msg(noise < signal * 1e-6, "NMSE %g", noise / signal);
 	after = as_counts();
 	ck_assert_uint_eq(after.allocations, before.allocations);
 	as_close_device(&d);
