@@ -269,7 +269,9 @@ static void
 check_bound(void)
 {
 	open_device();
-	/* There is room for the 15 tasks of SwiGLU. */
+	/* There is room for the 15 tasks of SwiGLU.  The capture of its norm's
+	 * chain ends after 16, and its graph is freed. */
+	ck_assert_uint_eq(as_counts().peak_bytes, as_counts().device_bytes);
 	ck_assert_uint_eq(d.most_graphs, 1);
 	ck_assert_uint_eq(as_counts().graphs, 1);
 	ck_assert_uint_eq(d.ngraphs, 1);
@@ -288,6 +290,54 @@ START_TEST(a_graph_of_many_tasks_counts_as_several)
 	as_run_bare("", AS_OLD, check_memory);
 	want.graph_bytes = ASCEND_GRAPHS_BYTES;
 	as_run_bare("", AS_OLD, check_bound);
+	as_run_bare("fail=aclSetAclOpExecutorRepeatable:561000", AS_SPLIT,
+	    check_bound);
+}
+END_TEST
+
+static unsigned want_graphs, want_few, want_many;
+
+static void
+check_room(void)
+{
+	open_device();
+	ck_assert_uint_eq(d.ngraphs, want_graphs);
+	ck_assert_uint_eq(as_counts().graphs, want_graphs);
+	/* Also those that were freed had room. */
+	ck_assert_uint_le(as_counts().peak_bytes - as_counts().device_bytes,
+	    (d.most_graphs - d.ngraphs) * GRAPH_BYTES);
+	ck_assert_uint_eq(replays(1), want_few);
+	ck_assert_uint_eq(replays(8), want_many);
+	as_close_device(&d);
+}
+
+#define ROOM_FOR(switches, program, units, graphs, few_, many_) do {	\
+	want.ops = (program);						\
+	want.fns_why = ACL_GRAPH_FINE;					\
+	want.few = 1;							\
+	want.many = 8;							\
+	want.graph_bytes = ASCEND_GRAPHS_BYTES / (units);		\
+	want_graphs = (graphs);						\
+	want_few = (few_);						\
+	want_many = (many_);						\
+	as_run_bare((switches), AS_OLD, check_room);			\
+} while (0)
+
+START_TEST(a_graph_is_as_large_as_its_memory_allows)
+{
+	/* The copy of A; a product and the copy of its C. */
+	ROOM_FOR("", "ppppppp", 1, 1, 1, 0);
+	ROOM_FOR("", "pppppppp", 1, 0, 0, 0);
+	ROOM_FOR("fail=aclmdlRICaptureEnd:507903", "pppppppp", 1, 0, 0, 0);
+}
+END_TEST
+
+START_TEST(few_rows_are_captured_first)
+{
+	ROOM_FOR("", "ppnpp", 1, 1, 1, 0);
+	ROOM_FOR("", "ppnpp", 2, 2, 2, 0);
+	ROOM_FOR("", "ppnpp", 3, 3, 2, 1);
+	ROOM_FOR("", "ppnpp", 4, 4, 2, 2);
 }
 END_TEST
 
@@ -346,6 +396,8 @@ main(void)
 		swiglu_and_other_products_do_not_share_c,
 		products_are_captured_alone_where_norms_may_not_be,
 		a_graph_of_many_tasks_counts_as_several,
+		a_graph_is_as_large_as_its_memory_allows,
+		few_rows_are_captured_first,
 		messages_name_what_a_graph_has,
 	};
 

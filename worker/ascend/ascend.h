@@ -180,7 +180,6 @@ struct device {
 	uint32_t ngraph_rows;
 	uint32_t ngraphs, most_graphs;	/* a large one counts as several:
 					 * ascend_graph_units() */
-	uint32_t graph_tasks;		/* of all graphs of one class, at most */
 	struct err capture_err;		/* after it there were no more */
 	/* The span that runs. */
 	const struct acl_span *running;

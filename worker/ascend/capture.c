@@ -6,6 +6,7 @@
  * needs only what the device has by then.  The host reads the results of products and
  * of SwiGLU once the whole chain has been waited for.  Calls, their order and their
  * addresses are those of the steps without a graph. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -190,24 +191,6 @@ name_chain(const struct device *d, const struct acl_step *s, uint32_t end,
 
 /* --- capture --- */
 
-/* Graphs of a class of rows, at most: each chain has products with the same rows, or
- * SwiGLU. */
-static uint32_t
-chains_of(const struct device *d)
-{
-	const struct op *op = d->p->op, *last = NULL;
-	uint32_t n = d->gates.n;
-
-	for (; op < d->p->op + d->p->nops; op++) {
-		if (op->kind != OP_MATMUL || acl_find_weight(d,
-		    (uint32_t)(op->w - d->p->env.ws->w)) == NULL)
-			continue;
-		n += last == NULL || last->in[0] != op->in[0];
-		last = op;
-	}
-	return n;
-}
-
 /* List the rows of products that are captured: all of the choice's classes up to the
  * largest one, so that the calls for any number of rows are those of the next
  * class. */
@@ -215,7 +198,7 @@ static void
 list_graph_rows(struct device *d)
 {
 	const struct acl_form *f = d->choice.form;
-	uint32_t *rows = d->graph_rows, most, i, j;
+	uint32_t *rows = d->graph_rows, i, j;
 
 	d->ngraph_rows = 0;
 	for (; f < d->choice.form + ASCEND_FORMATS; f++)
@@ -234,10 +217,6 @@ list_graph_rows(struct device *d)
 			    j) * sizeof(*rows));
 			rows[j] = f->rows[i];
 		}
-	/* Each step must get as many as the others. */
-	most = MAX(d->most_graphs / MAX(chains_of(d) + d->graph_tasks /
-	    ASCEND_GRAPH_TASKS, 1), 1);
-	d->ngraph_rows = MIN(d->ngraph_rows, most);
 }
 
 /* Only products are captured, and this conversion of a norm's rows is a call before
@@ -278,27 +257,32 @@ start_chain(struct device *d, const struct acl_step *s, uint32_t end,
 	return rc;
 }
 
-/* Capture a chain: 1; 0: not all of its products fit in C. */
+/* Capture a chain of up to most_tasks tasks.  Returns 1, or 0 if it has more, or C is
+ * too small for its products; *ret, which the caller frees, may be a part of it
+ * then. */
 static int
-capture_chain(struct device *d, const struct chain *c, void **ret,
-    struct err *reterr)
+capture_chain(struct device *d, const struct chain *c, uint32_t most_tasks,
+    void **ret, struct err *reterr)
 {
 	const struct batch b = { .nrows = c->n, .nselect = c->n };
 	struct err e = { 0 };
-	int rc, ended;
+	int rc, ended, is_full = 0;
 
 	d->batch = &b;
 	d->rows = acl_products_fill(&d->products, c->n);
 	acl_queue_init(&d->queue, &d->products);
 	d->queue.mode = ACL_QUEUE_CAPTURE;
 	if ((rc = acl_graph_begin(&d->s, reterr)) == 0) {
+		d->s.most_tasks = d->s.ntasks + most_tasks;
 		rc = start_chain(d, c->first, c->end, c->n, reterr);
+		is_full = rc == -ENOSPC;
+		d->s.most_tasks = 0;
 		ended = acl_graph_end(&d->s, ret, &e);
-		if (rc == 0 && (rc = ended) < 0)
+		if ((rc == 0 || is_full) && (rc = ended) < 0)
 			*reterr = e;
 	}
 	d->batch = NULL;
-	return rc < 0 ? rc : d->queue.n == c->nproducts;
+	return rc < 0 ? rc : !is_full && d->queue.n == c->nproducts;
 }
 
 /* Calls are made one by one from here on.  If the stream is still in the capture, there
@@ -324,20 +308,18 @@ capture_step(struct device *d, struct acl_step *s, uint32_t i,
     struct err *reterr)
 {
 	struct acl_step_graph *g = &s->graph[i];
+	const uint32_t left = d->most_graphs - d->ngraphs;
 	const uint64_t ntasks = d->s.ntasks;
 	struct err e = { 0 };
 	struct chain c;
-	uint32_t units;
 	int rc;
 
-	if (d->ngraphs >= d->most_graphs || !find_chain(d, s,
-	    d->graph_rows[i], &c))
+	if (left == 0 || !find_chain(d, s, d->graph_rows[i], &c))
 		return 0;
 	g->end = c.end;
-	rc = capture_chain(d, &c, &g->graph, &e);
-	units = ascend_graph_units(d->s.ntasks - ntasks);
-	if (rc > 0 && units <= d->most_graphs - d->ngraphs)
-		d->ngraphs += units;
+	rc = capture_chain(d, &c, left * ASCEND_GRAPH_TASKS, &g->graph, &e);
+	if (rc > 0)
+		d->ngraphs += ascend_graph_units(d->s.ntasks - ntasks);
 	else if (g->graph != NULL) {
 		acl_graph_free(&d->s, g->graph);
 		g->graph = NULL;
@@ -356,6 +338,7 @@ acl_capture_span(struct device *d, struct err *reterr)
 		return 0;
 	list_graph_rows(d);
 	d->running = span;
+	/* Few rows first: where memory ends, generation has its graphs. */
 	for (i = 0; i < d->ngraph_rows; i++)
 		for (at = span->first; at < span->first + span->n && rc == 0;
 		    at = MAX(at + 1, end)) {

@@ -410,6 +410,8 @@ acl_fns_start(struct acl_fns *f, const struct acl_fn_shape *shape,
 		return err_set(reterr, ERR_RUN, -EINVAL, "session %s: %s of "
 		    "%u x %u was not prepared", f->s->src.session,
 		    acl_fn_name(shape->fn), shape->rows, shape->cols);
+	if ((rc = acl_session_count_task(f->s, reterr)) < 0)
+		return rc;
 	if ((ex = c->ex) != NULL) {
 		if ((rc = set_addresses(f, c, in, out, reterr)) < 0)
 			return rc;
@@ -423,7 +425,6 @@ acl_fns_start(struct acl_fns *f, const struct acl_fn_shape *shape,
 	}
 	rc = l->run[fns[shape->fn].op](c->ws_bytes > 0 ? f->workspace : NULL,
 	    c->ws_bytes, ex, f->s->stream);
-	f->s->ntasks++;
 	return rc == ACL_SUCCESS ? 0 : failed(f, c, "", rc, ret_code, reterr);
 }
 

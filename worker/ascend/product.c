@@ -688,11 +688,11 @@ start_call(struct acl_products *p, const struct acl_matrix *w, uint32_t rows,
 	if (c->classic != NULL)
 		return acl_classic_start(p->s, c->classic, at.a, at.w, at.c,
 		    reterr);
-	if ((rc = bind(p, c, &at, &ex, reterr)) < 0)
+	if ((rc = acl_session_count_task(p->s, reterr)) < 0 ||
+	    (rc = bind(p, c, &at, &ex, reterr)) < 0)
 		return rc;
 	rc = p->s->src.lib->run[ways[c->way].op](c->ws_bytes > 0 ?
 	    p->workspace : NULL, c->ws_bytes, ex, p->s->stream);
-	p->s->ntasks++;
 	return rc == ACL_SUCCESS ? 0 : failed(p, c, "", rc, reterr);
 }
 

@@ -223,15 +223,26 @@ acl_session_free_memory(const struct acl_session *s)
 }
 
 int
+acl_session_count_task(struct acl_session *s, struct err *reterr)
+{
+	if (s->most_tasks != 0 && s->ntasks >= s->most_tasks)
+		return err_set(reterr, ERR_RUN, -ENOSPC, "session %s: the graph "
+		    "has no room for another task", s->src.session);
+	s->ntasks++;
+	return 0;
+}
+
+int
 acl_session_copy(struct acl_session *s, void *dst, const void *src,
     uint64_t n, int kind, struct err *reterr)
 {
 	const struct acl_lib *l = s->src.lib;
 	int rc;
 
+	if ((rc = acl_session_count_task(s, reterr)) < 0)
+		return rc;
 	acl_memo_next_call();
 	rc = l->aclrtMemcpyAsync(dst, n, src, n, kind, s->stream);
-	s->ntasks++;
 	return rc == ACL_SUCCESS ? 0 : acl_failed(l, s->src.session,
 	    "aclrtMemcpyAsync", rc, reterr);
 }

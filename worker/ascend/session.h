@@ -19,7 +19,8 @@ struct acl_session {
 	void *stream;			/* NULL = none */
 	void *event[ACL_EVENTS];	/* [nevents] */
 	unsigned nevents;		/* ACL_EVENTS or 0 */
-	uint64_t ntasks;		/* started, or captured */
+	uint64_t ntasks;		/* counted so far: acl_session_count_task() */
+	uint64_t most_tasks;		/* limit of ntasks, in a capture; 0 = none */
 	int is_set;			/* the thread has the device */
 	int is_lost;			/* a task failed, or hangs: the stream
 					 * takes no more */
@@ -61,6 +62,10 @@ int acl_session_wait(struct acl_session *s, uint64_t deadline_ns,
 
 /* Free memory of the device, of either kind; 0 = unknown. */
 uint64_t acl_session_free_memory(const struct acl_session *s);
+
+/* Count a task, before it is started or captured.  -ENOSPC: ntasks has reached its
+ * limit. */
+int acl_session_count_task(struct acl_session *s, struct err *reterr);
 
 /* Start a copy of n bytes.  kind: ACL_MEMCPY_... */
 int acl_session_copy(struct acl_session *s, void *dst, const void *src,

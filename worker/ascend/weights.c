@@ -432,7 +432,6 @@ acl_place(struct device *d, const struct program *p, struct weights *ws,
 	acl_pool_seal(d->pool);
 	/* Graphs are captured with the spans. */
 	d->most_graphs = ascend_graphs(&d->choice.chip, &z);
-	d->graph_tasks = (uint32_t)MIN(z.graph_tasks, (uint64_t)UINT32_MAX);
 	exact = count_memory(d) - z.weight_bytes + z.twin_bytes +
 	    ascend_small_bytes(&z, rows) +
 	    ascend_graphs_bytes(&d->choice.chip, &z);
