@@ -712,9 +712,6 @@ row("ascend: graphs take more memory than the plan counts",
     "		d->s.most_tasks = d->s.ntasks + most_tasks;",
     "		d->s.most_tasks = d->s.ntasks + 1000 * most_tasks;",
     "unit/ascend_capture")
-row("ascend: copies are no tasks of a graph", "worker/ascend/session.c",
-    "	if ((rc = acl_session_count_task(s, reterr)) < 0)\n		return rc;\n",
-    "	rc = 0;\n	(void)rc;\n", "unit/ascend_capture")
 row("ascend: a large graph counts as a small one", "kernels/ascend/work.c",
     "	return (uint32_t)DIV_UP(MAX(ntasks, UINT64_C(1)),\n"
     "	    (uint64_t)ASCEND_GRAPH_TASKS);",
@@ -826,9 +823,21 @@ row("ascend: a norm of a sum that is not rounded is taken",
     "	return t->fn != ACL_FN_ADD_NORM || 1 || is_of_sum(t, reterr) ?",
     "unit/ascend_ops")
 row("ascend: a norm may give anything", "worker/ascend/ops_trial.c",
-    "			if (!(fabs(value(t, row, i) - want) <= relative *",
-    "			if (!(0 * fabs(value(t, row, i) - want) <= relative *",
+    "			if (!(fabs(value(t, r, i) - want) <= relative *",
+    "			if (!(0 * fabs(value(t, r, i) - want) <= relative *",
     "unit/ascend_ops")
+row("ascend: a model's rows are converted whole by their trial",
+    "worker/ascend/shape_trial.c",
+    "	const struct acl_fn_rows rows = { cols, c->chip.cut_k ?\n"
+    "	    ASCEND_SEGMENT : 0, eps, c->chip.workspace_bytes };",
+    "	const struct acl_fn_rows rows = { cols, 0, eps,\n"
+    "	    c->chip.workspace_bytes };", "unit/ascend_shapes")
+row("ascend: copies are no tasks of a graph", "worker/ascend/session.c",
+    "	if ((rc = acl_session_count_task(s, reterr)) < 0)\n		return rc;\n",
+    "	rc = 0;\n	(void)rc;\n", "unit/ascend_capture")
+row("ascend: conversions are tried with whole rows", "worker/ascend/trial.c",
+    "	    t->choice.chip.cut_k ? ASCEND_SEGMENT : 0, t->choice.fn,",
+    "	    0, t->choice.fn,", "unit/ascend_ops")
 row("ascend: a norm's row may depend on others", "worker/ascend/ops_trial.c",
     "		if (!is_alone(t))", "		if (!is_alone(t) && which < 0)",
     "unit/ascend_ops")

@@ -115,6 +115,7 @@ END_TEST
 
 static uint32_t got[ACL_FNS];
 static struct acl_notes notes;
+static uint32_t segment;
 static int at_end;
 
 static void
@@ -124,7 +125,7 @@ try_all(void)
 	uint64_t workspace;
 
 	as_open(&s);
-	at_end = acl_try_fns(&s, &notes, 3, got, &workspace);
+	at_end = acl_try_fns(&s, &notes, 3, segment, got, &workspace);
 	c = as_counts();
 	if (at_end == 0)
 		ck_assert_uint_eq(c.device_bytes, 0);
@@ -202,6 +203,19 @@ START_TEST(operators_that_are_wrong_are_found)
 }
 END_TEST
 
+/* As a session does where K is in segments. */
+START_TEST(rows_are_converted_in_pieces_where_k_has_segments)
+{
+	FINDS("shape=Cast:64:wrong", NULL);
+	segment = 4096;
+	FINDS("", NULL);
+	/* Of the wide rows: the first columns, the other ones. */
+	FINDS("shape=Cast:4096:wrong", [ACL_FN_TO_HALF] = "wrong");
+	FINDS("shape=Cast:64:wrong", [ACL_FN_TO_HALF] = "wrong");
+	segment = 0;
+}
+END_TEST
+
 START_TEST(rows_that_depend_on_others_are_found)
 {
 	FINDS("company=rows", [ACL_FN_NORM] = "depends on other rows",
@@ -254,6 +268,10 @@ START_TEST(every_operator_is_listed_with_its_outcome)
 	    "on other rows), "
 	    "AddRmsNorm (depends on other rows), Silu (wrong), Add (missing), "
 	    "Cast (161002), Cast to 32 bits (161002)|");
+	/* The board has segments, the card has none. */
+	LISTS("soc=310B,ops=all,shape=Cast:64:wrong", "not: Cast (wrong)|");
+	LISTS("shape=Cast:64:wrong", "Cast, Cast to 32 bits, Mul by a "
+	    "column|");
 }
 END_TEST
 
@@ -290,7 +308,7 @@ try_alone(void *arg, struct acl_notes *n, void *ret, struct err *reterr)
 	(void)arg;
 	(void)reterr;
 	as_open(&s);
-	rc = acl_try_fns(&s, n, 3, ret, &workspace);
+	rc = acl_try_fns(&s, n, 3, 0, ret, &workspace);
 	acl_session_close(&s);
 	return rc;
 }
@@ -340,6 +358,7 @@ main(void)
 		operators_that_are_right_are_found,
 		operators_that_refuse_are_named_with_the_code,
 		operators_that_are_wrong_are_found,
+		rows_are_converted_in_pieces_where_k_has_segments,
 		rows_that_depend_on_others_are_found,
 		an_operator_that_ends_its_process_is_left_out,
 		without_time_nothing_is_tried,

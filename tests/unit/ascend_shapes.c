@@ -264,6 +264,21 @@ find_wrong_cast(void)
 	as_close(&s);
 }
 
+/* Where K has segments, rows of 4192 are converted as 4096 and 96. */
+static void
+find_wrong_piece(void)
+{
+	static const struct device_shapes wide = { .nnorms = 1,
+	    .norm = { 4192 }, .eps = 1e-6f };
+
+	begin();
+	ck_assert_int_eq(acl_try_model(&s, &notes, &choice, &wide, UINT64_MAX,
+	    &known, &got), 0);
+	ck_assert_int_eq(outcome(ACL_SHAPE_NORM, 4192, 0), choice.chip.cut_k ?
+	    ACL_FN_WRONG : ACL_FN_RIGHT);
+	as_close(&s);
+}
+
 static void
 find_wrong_sum(void)
 {
@@ -287,6 +302,9 @@ START_TEST(a_shape_that_is_wrong_is_found)
 	as_run_bare("shape=product:24x4160:wrong", AS_OLD, find_wrong);
 	as_run_bare("shape=RmsNorm:320:wrong", AS_OLD, find_wrong_norm);
 	as_run_bare("shape=Cast:320:wrong", AS_OLD, find_wrong_cast);
+	as_run_bare("soc=310B,ops=all,shape=Cast:96:wrong", AS_OLD,
+	    find_wrong_piece);
+	as_run_bare("shape=Cast:96:wrong", AS_OLD, find_wrong_piece);
 	as_run_bare("shape=AddRmsNorm:320:wrong", AS_OLD, find_wrong_sum);
 	as_run_bare("shape=Add:320:wrong", AS_OLD, find_wrong_sum);
 	as_run_bare("shape=Silu:640:wrong", AS_OLD, find_wrong_gate);

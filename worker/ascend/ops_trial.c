@@ -14,7 +14,8 @@
 
 enum { ROWS = ACL_FN_MOST_ROWS, HEAD = 32 };
 
-/* Narrow and wide rows, for operators that no model has chosen yet. */
+/* Narrow and wide rows, for operators that no model has chosen yet; the wide ones are
+ * converted in two pieces where K has segments. */
 static const uint32_t widths[] = { 288, 4160 };
 #define EPS	1e-5f
 
@@ -41,6 +42,8 @@ struct trial {
 	struct acl_fns f;
 	const uint32_t *widths;		/* [nwidths], the widest one last */
 	unsigned nwidths;
+	uint32_t segment;		/* columns of one call of TO_HALF; 0 = whole
+					 * rows */
 	float eps;
 	int is_started;			/* the library took all calls */
 	int has_no_memory;		/* for the rows of a trial */
@@ -247,10 +250,25 @@ wanted(const struct trial *t, uint32_t r, uint32_t i, double scale)
 
 /* --- a run --- */
 
-static struct acl_fn_shape
-shape_of(const struct trial *t, unsigned class)
+/* Columns of each call; the last one of a row may have fewer. */
+static uint32_t
+piece(const struct trial *t)
 {
-	return (struct acl_fn_shape){ .fn = t->fn, .cols = t->cols,
+	return t->fn == ACL_FN_TO_HALF && t->segment > 0 ? MIN(t->segment,
+	    t->cols) : t->cols;
+}
+
+/* Columns of the call that begins with column `at`. */
+static uint32_t
+piece_at(const struct trial *t, uint32_t at)
+{
+	return MIN(piece(t), t->cols - at);
+}
+
+static struct acl_fn_shape
+shape_of(const struct trial *t, unsigned class, uint32_t at)
+{
+	return (struct acl_fn_shape){ .fn = t->fn, .cols = piece_at(t, at),
 	    .rows = acl_fn_class(class),
 	    .heads = t->fn == ACL_FN_ROTATE ? t->cols / HEAD : 0,
 	    .stride = t->fn == ACL_FN_TO_HALF ? t->cols : 0,
@@ -272,39 +290,51 @@ input_step(const struct trial *t, unsigned k)
 	return (t->fn == ACL_FN_SWIGLU ? 2 : 1) * t->cols * sizeof(float);
 }
 
+/* Bytes from one row of a result to the next, in the piece that begins with column
+ * `at`. */
 static uint64_t
-result_step(const struct trial *t)
+result_step(const struct trial *t, uint32_t at)
 {
-	return t->cols * (t->fn == ACL_FN_TO_HALF ? sizeof(uint16_t) :
+	return piece_at(t, at) * (t->fn == ACL_FN_TO_HALF ? sizeof(uint16_t) :
 	    sizeof(float));
 }
 
-/* Start the operator on rows [r, r + rows of its class). */
-static int
-start(struct trial *t, unsigned class, uint32_t r, struct err *reterr)
+/* Where row r of that piece begins: pieces follow one another, as in A. */
+static uint64_t
+result_at(const struct trial *t, uint32_t r, uint32_t at)
 {
-	const struct acl_fn_shape shape = shape_of(t, class);
+	return at / piece(t) * ROWS * result_step(t, 0) + r *
+	    result_step(t, at);
+}
+
+/* Start the operator on rows [r, r + rows of its class), from column `at` on. */
+static int
+start(struct trial *t, unsigned class, uint32_t r, uint32_t at,
+    struct err *reterr)
+{
+	const struct acl_fn_shape shape = shape_of(t, class, at);
 	char *const *result = (char *const *)(t->block + INPUTS + class *
 	    RESULTS);
 	void *in[ACL_FN_ARGS], *out[ACL_FN_ARGS];
 	unsigned k;
 
 	for (k = 0; k < ACL_FN_ARGS; k++)
-		in[k] = (char *)t->block[k] + r * input_step(t, k);
+		in[k] = (char *)t->block[k] + r * input_step(t, k) + at *
+		    sizeof(float);
 	if (t->fn == ACL_FN_SCALE_ROWS)
 		in[1] = (float *)t->block[1] + column_at(shape.rows, r);
-	out[0] = result[0] + r * result_step(t);
+	out[0] = result[0] + result_at(t, r, at);
 	/* A norm's scale of a row of one begins at a multiple of 32 bytes. */
 	out[1] = result[1] + (uint64_t)r * 32;
-	out[2] = result[2] + r * result_step(t);
+	out[2] = result[2] + result_at(t, r, at);
 	if (t->fn == ACL_FN_ADD_TO)
 		in[0] = out[0];
 	return acl_fns_start(&t->f, &shape, in, out, &t->code, reterr);
 }
 
-/* All rows in the largest class, some of them in the others. */
+/* From column `at` on: all rows in the largest class, some of them in the others. */
 static int
-start_all(struct trial *t, struct err *reterr)
+start_piece(struct trial *t, uint32_t at, struct err *reterr)
 {
 	unsigned class;
 	uint32_t m, r;
@@ -314,8 +344,19 @@ start_all(struct trial *t, struct err *reterr)
 		m = acl_fn_class(class);
 		for (r = 0; r + m <= ROWS && rc == 0; r += m == 1 ? 21 : m == 8
 		    ? 24 : m)
-			rc = start(t, class, r, reterr);
+			rc = start(t, class, r, at, reterr);
 	}
+	return rc;
+}
+
+static int
+start_all(struct trial *t, struct err *reterr)
+{
+	uint32_t at;
+	int rc = 0;
+
+	for (at = 0; at < t->cols && rc == 0; at += piece(t))
+		rc = start_piece(t, at, reterr);
 	return rc;
 }
 
@@ -361,7 +402,8 @@ send_inputs(struct trial *t, struct err *reterr)
 static int
 get_results(struct trial *t, unsigned which, struct err *reterr)
 {
-	const uint64_t nbytes = ROWS * result_step(t);
+	const uint64_t nbytes = ROWS * t->cols * (t->fn == ACL_FN_TO_HALF ?
+	    sizeof(uint16_t) : sizeof(float));
 	unsigned class;
 	int rc = 0;
 
@@ -373,12 +415,17 @@ get_results(struct trial *t, unsigned which, struct err *reterr)
 
 /* --- checks --- */
 
+/* Element i of row r, as all rows together gave it. */
 static double
-value(const struct trial *t, const void *row, uint32_t i)
+value(const struct trial *t, uint32_t r, uint32_t i)
 {
+	const uint32_t at = i % piece(t);
+	const void *row = (const char *)t->got[ACL_FN_CLASSES - 1] +
+	    result_at(t, r, i - at);
+
 	return t->fn == ACL_FN_TO_HALF ?
-	    (double)half_to_float(((const uint16_t *)row)[i]) :
-	    (double)((const float *)row)[i];
+	    (double)half_to_float(((const uint16_t *)row)[at]) :
+	    (double)((const float *)row)[at];
 }
 
 /* is_sum: of ADD_NORM, the sum that it also gives. */
@@ -390,18 +437,15 @@ is_right(const struct trial *t, int is_sum)
 	const double absolute = ldexp(1, is_sum ? EXACT :
 	    bounds[t->fn].absolute);
 	double want, scale;
-	const char *row;
 	uint32_t r, i;
 
 	for (r = 0; r < ROWS; r++) {
-		row = (const char *)t->got[ACL_FN_CLASSES - 1] + r *
-		    result_step(t);
 		scale = norm_scale(t, r);
 		for (i = 0; i < t->cols; i++) {
 			want = is_sum ? (double)(t->in[0][r * t->cols + i] +
 			    t->in[1][r * t->cols + i]) :
 			    wanted(t, r, i, scale);
-			if (!(fabs(value(t, row, i) - want) <= relative *
+			if (!(fabs(value(t, r, i) - want) <= relative *
 			    fabs(want) + absolute))
 				return 0;
 		}
@@ -409,23 +453,36 @@ is_right(const struct trial *t, int is_sum)
 	return 1;
 }
 
-/* Have the rows that ran in smaller classes the bits of the largest one? */
+/* Have the rows that ran in smaller classes the bits of the largest one, from column
+ * `at` on? */
 static int
-is_alone(const struct trial *t)
+is_piece_alone(const struct trial *t, uint32_t at)
 {
-	const uint64_t step = result_step(t);
 	const char *all = (const char *)t->got[ACL_FN_CLASSES - 1];
 	unsigned class;
+	uint64_t from;
 	uint32_t m, r;
 
 	for (class = 0; class + 1 < ACL_FN_CLASSES; class++) {
 		m = acl_fn_class(class);
-		for (r = 0; r + m <= ROWS; r += m == 1 ? 21 : 24)
-			if (memcmp((const char *)t->got[class] + r * step, all +
-			    r * step, m * step) != 0)
+		for (r = 0; r + m <= ROWS; r += m == 1 ? 21 : 24) {
+			from = result_at(t, r, at);
+			if (memcmp((const char *)t->got[class] + from, all +
+			    from, m * result_step(t, at)) != 0)
 				return 0;
+		}
 	}
 	return 1;
+}
+
+static int
+is_alone(const struct trial *t)
+{
+	uint32_t at = 0;
+
+	while (at < t->cols && is_piece_alone(t, at))
+		at += piece(t);
+	return at >= t->cols;
 }
 
 /* Has a norm the same bits if its sum is that of other numbers?  Then a session
@@ -449,7 +506,7 @@ is_of_sum(struct trial *t, struct err *reterr)
 	return copy(t, t->block[0], t->in[0], nbytes,
 	    ACL_MEMCPY_HOST_TO_DEVICE, reterr) == 0 && copy(t, t->block[1],
 	    t->in[1], nbytes, ACL_MEMCPY_HOST_TO_DEVICE, reterr) == 0 &&
-	    start(t, ACL_FN_CLASSES - 1, 0, reterr) == 0 &&
+	    start(t, ACL_FN_CLASSES - 1, 0, 0, reterr) == 0 &&
 	    acl_session_wait(t->f.s, event_now_ns() + WAIT_NS, reterr) == 0 &&
 	    copy(t, again, t->block[INPUTS + (ACL_FN_CLASSES - 1) * RESULTS],
 	    nbytes, ACL_MEMCPY_DEVICE_TO_HOST, reterr) == 0 &&
@@ -481,12 +538,14 @@ prepare(struct trial *t, struct err *reterr)
 {
 	struct acl_fn_shape shape;
 	unsigned class;
+	uint32_t at;
 	int rc = 0;
 
-	for (class = 0; class < ACL_FN_CLASSES && rc == 0; class++) {
-		shape = shape_of(t, class);
-		rc = acl_fns_prepare(&t->f, &shape, &t->code, reterr);
-	}
+	for (class = 0; class < ACL_FN_CLASSES; class++)
+		for (at = 0; at < t->cols && rc == 0; at += piece(t)) {
+			shape = shape_of(t, class, at);
+			rc = acl_fns_prepare(&t->f, &shape, &t->code, reterr);
+		}
 	if (rc == 0 && t->f.workspace_need > 0)
 		rc = device_block(t, t->f.workspace_need, &t->workspace,
 		    reterr);
@@ -592,10 +651,10 @@ end(struct trial *t)
 
 int
 acl_try_fns(struct acl_session *s, struct acl_notes *notes, unsigned note0,
-    uint32_t ret[ACL_FNS], uint64_t *ret_workspace)
+    uint32_t segment, uint32_t ret[ACL_FNS], uint64_t *ret_workspace)
 {
 	struct trial t = { .notes = notes, .f = { .s = s }, .widths = widths,
-	    .nwidths = NITEMS(widths), .eps = EPS };
+	    .nwidths = NITEMS(widths), .segment = segment, .eps = EPS };
 	unsigned i;
 	int rc = 0;
 
@@ -618,7 +677,7 @@ acl_try_fns_at(struct acl_session *s, struct acl_notes *notes,
 {
 	struct trial t = { .notes = notes, .f = { .s = s,
 	    .workspace_most = rows->workspace_most }, .widths = &rows->cols,
-	    .nwidths = 1, .eps = rows->eps };
+	    .nwidths = 1, .segment = rows->segment, .eps = rows->eps };
 	uint64_t unused = 0;
 	unsigned i;
 	int rc = 0;

@@ -8,16 +8,17 @@
 #include "ops.h"
 
 /* Try each operator: on narrow and wide rows, against a reference in double precision,
- * and with the rows alone, among 8 and among 64, which must not change a bit.  ret: an
- * outcome for each, packed.  note0: number of the first one's note.  *ret_workspace:
+ * and with the rows alone, among 8 and among 64, which must not change a bit.  note0:
+ * number of the first one's note.  segment: columns that the session converts at a time,
+ * 0 = all.  ret: an outcome for each operator, packed.  *ret_workspace:
  * the most that one needs.  -EAGAIN: an operator never returns, so this process must
  * end. */
 int acl_try_fns(struct acl_session *s, struct acl_notes *notes, unsigned note0,
-    uint32_t ret[ACL_FNS], uint64_t *ret_workspace);
+    uint32_t segment, uint32_t ret[ACL_FNS], uint64_t *ret_workspace);
 
-/* Rows of a model.  workspace_most: as in struct acl_fns. */
+/* Rows of a model.  segment: as above; workspace_most: as in struct acl_fns. */
 struct acl_fn_rows {
-	uint32_t cols;
+	uint32_t cols, segment;
 	float eps;
 	uint64_t workspace_most;
 };

@@ -87,7 +87,8 @@ try_rows(struct acl_matrix_trial *t, uint32_t kind, uint32_t cols, float eps,
 	static const enum acl_fn gate[] = { ACL_FN_SCALE, ACL_FN_SILU,
 	    ACL_FN_MUL, ACL_FN_TO_FLOAT };
 	const struct acl_choice *c = t->p.choice;
-	const struct acl_fn_rows rows = { cols, eps, c->chip.workspace_bytes };
+	const struct acl_fn_rows rows = { cols, c->chip.cut_k ?
+	    ASCEND_SEGMENT : 0, eps, c->chip.workspace_bytes };
 	enum acl_fn sum[5];
 
 	if (kind == ACL_SHAPE_SUM)

@@ -570,7 +570,8 @@ static int
 try_fns(struct trial *t)
 {
 	uint64_t workspace;
-	int rc = acl_try_fns(t->p.s, t->notes, ACL_NOTE_FN, t->choice.fn,
+	int rc = acl_try_fns(t->p.s, t->notes, ACL_NOTE_FN,
+	    t->choice.chip.cut_k ? ASCEND_SEGMENT : 0, t->choice.fn,
 	    &workspace);
 
 	t->choice.chip.workspace_bytes =
