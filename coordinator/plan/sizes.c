@@ -138,6 +138,7 @@ measure_ascend(const struct sizes *z, const struct program *p,
 	ret[COMPUTE_ASCEND_GATES] = sizes.ngates;
 	ret[COMPUTE_ASCEND_SUM_COLS] = sizes.sum_cols;
 	ret[COMPUTE_ASCEND_SUMS] = sizes.nsums;
+	ret[COMPUTE_ASCEND_GRAPH_TASKS] = sizes.graph_tasks;
 }
 
 /* Buffers of the NPU for a program's products. */
@@ -465,6 +466,8 @@ ascend_sizes(const struct plan_session *ps,
 		    MAX(ps->nsublayers, 1),
 		.sum_cols = number[COMPUTE_ASCEND_SUM_COLS],
 		.nsums = number[COMPUTE_ASCEND_SUMS] *
+		    MAX(ps->nsublayers, 1),
+		.graph_tasks = number[COMPUTE_ASCEND_GRAPH_TASKS] *
 		    MAX(ps->nsublayers, 1),
 	};
 }

@@ -233,6 +233,8 @@ ascend_sums_add(struct ascend_sizes *s, const struct ascend_chip *chip,
 		return;
 	s->sum_cols = MAX(s->sum_cols, cols);
 	s->nsums++;
+	/* Conversion, two scales and the sum; copies of scales, rows and sums. */
+	s->graph_tasks += FEW_CALLS * 4 + 3;
 }
 
 uint64_t

@@ -72,4 +72,9 @@ check "a graph of a norm ends the probe: products are captured" eval \
     "few rows, without norms and SwiGLU (the trial ends its process)"'
 on 910B $NORMS graph-bytes=1000000
 plan_is_enough "norms in graphs of 1 MB"
+# Below the bound of 64 MiB each graph is in the plan, with residual sums, too.
+on 910B $SUMS
+first "captured sums" -s ascend
+on 910B $SUMS graph-bytes=200000
+plan_is_enough "sums in graphs of 200 kB"
 e2e_end

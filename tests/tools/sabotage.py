@@ -832,6 +832,14 @@ row("ascend: a model's rows are converted whole by their trial",
     "	    ASCEND_SEGMENT : 0, eps, c->chip.workspace_bytes };",
     "	const struct acl_fn_rows rows = { cols, 0, eps,\n"
     "	    c->chip.workspace_bytes };", "unit/ascend_shapes")
+row("ascend: tasks of residual sums are not planned", "kernels/ascend/work.c",
+    "	s->graph_tasks += FEW_CALLS * 4 + 3;", "	s->graph_tasks += 0;",
+    "unit/ascend_residual")
+row("ascend: the plan has graphs of products alone",
+    "coordinator/plan/sizes.c",
+    "	ret[COMPUTE_ASCEND_GRAPH_TASKS] = sizes.graph_tasks;",
+    "	ret[COMPUTE_ASCEND_GRAPH_TASKS] = 0 * sizes.graph_tasks;",
+    "unit/plan_devices")
 row("ascend: copies are no tasks of a graph", "worker/ascend/session.c",
     "	if ((rc = acl_session_count_task(s, reterr)) < 0)\n		return rc;\n",
     "	rc = 0;\n	(void)rc;\n", "unit/ascend_capture")

@@ -414,6 +414,43 @@ START_TEST(captured_sums_have_the_same_bits)
 }
 END_TEST
 
+/* The plan's number of captured tasks is the most there are, and little more: here a
+ * copy of the residual and one of a product's results for the host. */
+static void
+count_tasks(void)
+{
+	static float got[ASCEND_FEW_ROWS * N];
+	struct ascend_sizes z = { 0 };
+	const struct ascend_chip *chip = &d.choice.chip;
+	struct acl_form *f = &d.choice.form[ASCEND_HALF];
+	uint64_t tasks;
+	unsigned i;
+
+	make_numbers();
+	open_device(ACL_FLOAT16);
+	f->nclasses = 1;
+	f->rows[0] = ASCEND_FEW_ROWS;
+	for (i = 0; i < 3; i++)
+		ascend_sizes_add(&z, chip, QUANT_F32, weight[i].mat.n,
+		    weight[i].mat.k, 0);
+	ascend_norms_add(&z, chip, N);
+	ascend_sums_add(&z, chip, N);
+	ascend_sums_add(&z, chip, N);
+	load(halves, 2);
+	tasks = as_counts().tasks;
+	run(0, ASCEND_FEW_ROWS, got);
+	tasks = as_counts().tasks - tasks;
+	ck_assert_uint_le(tasks, z.graph_tasks);
+	ck_assert_uint_ge(tasks + 2, z.graph_tasks);
+	close_device();
+}
+
+START_TEST(tasks_of_sums_are_planned)
+{
+	as_run_bare("", AS_OLD, count_tasks);
+}
+END_TEST
+
 /* Without the norm that adds, by each operator. */
 static void
 run_operators(void)
@@ -558,6 +595,7 @@ main(void)
 		sums_follow_a_product_without_a_bias,
 		sums_have_the_same_bits_in_every_span,
 		captured_sums_have_the_same_bits,
+		tasks_of_sums_are_planned,
 		sums_have_the_bits_of_the_host,
 		the_host_gets_the_residual_back,
 		scales_without_a_range_stay_with_the_host,

@@ -202,6 +202,49 @@ START_TEST(residual_sums_on_a_processor_are_planned)
 }
 END_TEST
 
+/* The device's bytes with graphs, less those without. */
+static uint64_t
+planned_graphs(struct plan_fixture *fx, uint32_t fns)
+{
+	static struct plan p;
+	struct err e = { 0 };
+	uint64_t without;
+
+	ascend.ascend.fns = fns;
+	ascend.ascend.graph_bytes = 0;
+	t_ok(plan_build(&fx->c, &fx->env, &p, &e), &e);
+	without = p.session[0].device_bytes;
+	ascend.ascend.graph_bytes = 4 * KIB;
+	t_ok(plan_build(&fx->c, &fx->env, &p, &e), &e);
+	ascend.ascend.fns = 0;
+	ascend.ascend.graph_bytes = 0;
+	return p.session[0].device_bytes - without;
+}
+
+/* A large graph counts as several: the calls of norms, SwiGLU and sums are planned with
+ * those of products. */
+START_TEST(all_that_is_captured_is_planned)
+{
+	static struct plan_fixture fx;
+	struct tiny t = TINY;
+	uint64_t products, norms, all;
+
+	t.n_embd = t.n_ff = 256;
+	plan_fixture_open(&fx, &t);
+	fixture_add_session(&fx, GIB);
+	strcpy(fx.c.session[0].device, "ascend");
+	fx.env.limits = get_ascend_limits;
+	ascend.device_free_bytes = 0;
+	products = planned_graphs(&fx, 0);
+	norms = planned_graphs(&fx, ASCEND_FN_NORMS);
+	all = planned_graphs(&fx, ASCEND_FN_ALL);
+	ck_assert_uint_gt(products, 0);
+	ck_assert_uint_gt(norms, products);
+	ck_assert_uint_gt(all, norms);
+	plan_fixture_close(&fx);
+}
+END_TEST
+
 static const struct plan_limits *
 get_hvx_layout_limits(const struct session_conf *sc)
 {
@@ -256,6 +299,7 @@ main(void)
 		no_buffer_exceeds_the_largest_mapping_of_a_device,
 		sessions_share_the_memory_of_their_device,
 		residual_sums_on_a_processor_are_planned,
+		all_that_is_captured_is_planned,
 		each_session_is_planned_with_the_layout_of_its_device
 	};
 
