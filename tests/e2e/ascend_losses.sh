@@ -132,14 +132,21 @@ recovers 'norm of a sum' \
     910B late=AddRmsNorm:507018@20
 unset WITHOUT
 
-generating() { leader_ended || [ "$(wc -c <"$OUT")" -gt 4 ]; }
+# Kill the newest worker when there is text; a run that ended before is repeated.
+lose_one()
+{
+	local try
+
+	for try in 1 2 3 4 5 6; do
+		run_any "$PYTHON" "$TESTS/tools/lose.py" "$OUT" 5 9:-1 "$BIN" "$@"
+		[ "$RC" -eq 99 ] || break
+	done
+}
 on 310B
 check_success "undisturbed" "${ARGS[@]}" -n 80 -s ascend -s ascend
 long=$(cat "$OUT") longhash=$(hash_of)
-straddle_bg "${ARGS[@]}" -n 80 -s ascend -s ascend
-check "text is printed" eventually generating
-check "a worker can be killed" kill -KILL "$(workers | tail -n 1)"
-check "a killed worker: the run ends" command_ends
+lose_one "${ARGS[@]}" -n 80 -s ascend -s ascend
+check "a killed worker: exit 0, no process left" is_success
 check "a killed worker: the same text" equal "$(cat "$OUT")" "$long"
 check "a killed worker: the same logits" equal "$(hash_of)" "$longhash"
 check "a killed worker: one loss" equal 1 "$(losses)"

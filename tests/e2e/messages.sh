@@ -122,12 +122,15 @@ BIN=$FAULTY
 export STRADDLE_FAULT
 
 is_plain() { ! LC_ALL=C grep -q '[^[:print:]]' "$ERR"; }
-# A burst and the last words of both sessions.
+# A burst and the last words of both sessions, 10 lines a second of each, and notes of
+# what is left out.
 most=240
 ! sanitized || most=9000
 
 STRADDLE_FAULT=worker:flood:1
+begin=$SECONDS
 check_success "workers that write too much" "${RUN[@]}" -n 64
+most=$((most + 25 * (SECONDS - begin)))
 check "a flood does not change the text" equal "$text" "$(cat "$OUT")"
 check "a flood is named and escaped" \
     stderr_has "${WROTE}\\\\x1b\]0;title\\\\x07\\\\x1b\[2J.u009b1mflood\$"

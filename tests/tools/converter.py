@@ -45,7 +45,7 @@ def stop_converter(p, out):
                     f'/proc/{pid}/status')).group(1)) in 'TZX':
                 time.sleep(0.001)
             return pid if state == 'T' else None
-        except (OSError, IndexError):
+        except (OSError, LookupError, AttributeError):
             continue            # none yet, or it ends
     return None
 

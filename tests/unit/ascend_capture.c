@@ -14,7 +14,7 @@
 #include "worker/ascend/graph.h"
 #include "worker/ascend/rows.h"
 
-#define WAIT_NS	UINT64_C(20000000000)
+#define WAIT_NS	UINT64_C(300000000000)
 #define GRAPH_BYTES	4096
 enum { K = 64, N = 80, ROWS = 16, MOST_OPS = 8 };
 

@@ -7,7 +7,7 @@
 
 #include "worker/ascend/trial.h"
 
-#define WAIT_NS	UINT64_C(20000000000)
+#define WAIT_NS	UINT64_C(300000000000)
 
 static struct acl_session s;
 static struct acl_choice choice;
@@ -206,7 +206,7 @@ choose_in_processes(void)
 	char unused[ACL_REASON];
 	struct err e = { 0 };
 
-	t_ok(acl_attempt("npu0", choose_alone, unused, 20 * WAIT_NS, WAIT_NS,
+	t_ok(acl_attempt("npu0", choose_alone, unused, WAIT_NS, WAIT_NS,
 	    &choice, sizeof(choice), &e), &e);
 	ck_assert_msg(choice.form[ASCEND_HALF].way == ACL_WAY_BATCH_MATMUL,
 	    "%s", choice.reason);
@@ -221,7 +221,7 @@ choose_without_compiler(void)
 	char unused[ACL_REASON];
 	struct err e = { 0 };
 
-	t_ok(acl_attempt("npu0", choose_alone, unused, WAIT_NS / 10, WAIT_NS,
+	t_ok(acl_attempt("npu0", choose_alone, unused, WAIT_NS / 150, WAIT_NS,
 	    &choice, sizeof(choice), &e), &e);
 	ck_assert_uint_eq(choice.form[ASCEND_HALF].way, ACL_WAY_NONE);
 }
@@ -243,7 +243,7 @@ choose_without_conversion(void)
 	char unused[ACL_REASON];
 	struct err e = { 0 };
 
-	t_ok(acl_attempt("npu0", choose_alone, unused, 20 * WAIT_NS, WAIT_NS,
+	t_ok(acl_attempt("npu0", choose_alone, unused, WAIT_NS, WAIT_NS,
 	    &choice, sizeof(choice), &e), &e);
 	ck_assert_uint_eq(choice.form[ASCEND_HALF].way, ACL_WAY_MM);
 	ck_assert_uint_eq(choice.form[ASCEND_HALF].nz, ACL_NZ_BY_US);
@@ -263,7 +263,7 @@ choose_for_large(void)
 	char unused[ACL_REASON];
 	struct err e = { 0 };
 
-	t_ok(acl_attempt("npu0", choose_alone, unused, 20 * WAIT_NS, WAIT_NS,
+	t_ok(acl_attempt("npu0", choose_alone, unused, WAIT_NS, WAIT_NS,
 	    &choice, sizeof(choice), &e), &e);
 	ck_assert_msg(choice.form[ASCEND_HALF].way == ACL_WAY_MATMUL, "%s",
 	    choice.reason);
@@ -283,7 +283,7 @@ choose_for_bytes(void)
 	char why[ACL_REASON];
 	struct err e = { 0 };
 
-	t_ok(acl_attempt("npu0", choose_alone, why, 20 * WAIT_NS, WAIT_NS,
+	t_ok(acl_attempt("npu0", choose_alone, why, WAIT_NS, WAIT_NS,
 	    &choice, sizeof(choice), &e), &e);
 	ck_assert_uint_eq(choice.form[ASCEND_HALF].way, ACL_WAY_MM);
 	ck_assert_uint_eq(choice.chip.groups, ASCEND_INT8);

@@ -11,7 +11,7 @@
 #include "worker/ascend/graph.h"
 #include "worker/ascend/queue.h"
 
-#define WAIT_NS	UINT64_C(20000000000)
+#define WAIT_NS	UINT64_C(300000000000)
 
 static struct acl_session s;
 static struct acl_choice choice;

@@ -11,7 +11,7 @@
 #include "worker/ascend/ascend.h"
 #include "worker/ascend/rows.h"
 
-#define WAIT_NS	UINT64_C(20000000000)
+#define WAIT_NS	UINT64_C(300000000000)
 enum { MOST_COLS = ASCEND_SEGMENT + 64, MOST_ROWS = 80 };
 
 /* --- a program: x -> norm -> product, and one operation in between or after --- */

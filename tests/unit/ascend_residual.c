@@ -17,7 +17,7 @@
 #include "worker/ascend/graph.h"
 #include "worker/ascend/rows.h"
 
-#define WAIT_NS	UINT64_C(20000000000)
+#define WAIT_NS	UINT64_C(300000000000)
 enum { K = 64, N = 80, ROWS = 70 };
 
 /* --- a program: x += a . W0; h = norm(x) . W1; x += h . W2 --- */

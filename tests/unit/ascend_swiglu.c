@@ -12,7 +12,7 @@
 #include "worker/ascend/ascend.h"
 #include "worker/ascend/rows.h"
 
-#define WAIT_NS	UINT64_C(20000000000)
+#define WAIT_NS	UINT64_C(300000000000)
 enum { K = 64, N = 80, ROWS = 70 };
 
 /* --- a program: x -> norm -> gate and up -> SwiGLU -> out --- */

@@ -37,7 +37,7 @@
 #include "worker/stage/pool.h"
 
 enum { THREADS = 3, SURVIVED = 7, FAILED = 8, SLOT = 128 };
-#define WAIT_NS	UINT64_C(30000000000)
+#define WAIT_NS	UINT64_C(300000000000)
 
 static struct cpuset all_cores;
 static int has_foreign_threads;		/* of an emulator or a sanitizer */

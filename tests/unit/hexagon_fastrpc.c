@@ -363,7 +363,7 @@ START_TEST(a_notification_reports_the_death_of_a_domain)
 	t_ok(domain_send(d, &e), &e);
 	ck_assert_int_eq(kill(get_pid(0), SIGKILL), 0);
 	ck_assert_int_eq(domain_wait(d, event_now_ns() +
-	    UINT64_C(30000000000), &r, &e), -ESRCH);
+	    UINT64_C(300000000000), &r, &e), -ESRCH);
 	ck_assert_msg(strstr(e.msg, "htp0: its Hexagon domain died of an "
 	    "exception") != NULL, "%s", e.msg);
 	domain_close(d);
@@ -401,7 +401,7 @@ START_TEST(a_hanging_call_is_ended)
 
 	for (i = 0; i < NITEMS(calls); i++) {
 		setenv("STANDIN_HANG", calls[i], 1);
-		ck_assert_int_eq(open_with_timeout(100000000, &d, &e),
+		ck_assert_int_eq(open_with_timeout(2000000000, &d, &e),
 		    -ETIMEDOUT);
 		ck_assert_msg(strstr(e.msg, "htp0") != NULL &&
 		    strstr(e.msg, "was killed") != NULL, "%s", e.msg);
@@ -416,7 +416,7 @@ START_TEST(a_hanging_stop_is_ended)
 	struct err e = { 0 };
 	struct domain *d;
 
-	t_ok(open_with_timeout(UINT64_C(5000000000), &d, &e), &e);
+	t_ok(open_with_timeout(UINT64_C(15000000000), &d, &e), &e);
 	setenv("STANDIN_HANG", "stop", 1);
 	domain_close(d);
 	unsetenv("STANDIN_HANG");

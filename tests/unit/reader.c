@@ -399,7 +399,7 @@ poll_kills(struct err *reterr)
 static void
 lose(unsigned n)
 {
-	setenv(PAUSE_ENV, "200", 1);	/* of the children that follow */
+	setenv(PAUSE_ENV, "2000", 1);	/* of the children that follow */
 	kill(fx_pid(), SIGSTOP);
 	fx.polls = 0;
 	kills = n;
