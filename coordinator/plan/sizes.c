@@ -169,8 +169,19 @@ measure_products(const struct sizes *z, const struct program *p,
 	ret[COMPUTE_NPU_CONTEXTS] = contexts;
 }
 
-/* The numbers of a program with unit u (a sublayer; 0 = none) and these
- * ends. */
+static uint32_t
+leave_out(struct extent *ext, uint32_t n, enum role role)
+{
+	uint32_t i, kept = 0;
+
+	for (i = 0; i < n; i++)
+		if (ext[i].role != role)
+			ext[kept++] = ext[i];
+	return kept;
+}
+
+/* The numbers of a program with unit u (a sublayer; 0 = none) and these ends.  A tied
+ * head beside its embedding is that matrix. */
 static int
 measure_program(const struct sizes *z, int embedding, uint32_t u, int head,
     uint64_t ret[COMPUTE_NUMBERS], struct err *reterr)
@@ -199,6 +210,8 @@ measure_program(const struct sizes *z, int embedding, uint32_t u, int head,
 		n += model_range(m, u, u + 1, ext + n);
 	if (head)
 		n += model_range(m, m->nunits - 1, m->nunits, ext + n);
+	if (embedding && head && m->hp.tied)
+		n = leave_out(ext, n, ROLE_OUTPUT);
 	if ((rc = weights_layout(ext, n, z->kernels, &ws, reterr)) == 0) {
 		env.ws = &ws;
 		rc = program_build(&env, &p, reterr);

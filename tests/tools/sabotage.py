@@ -835,6 +835,11 @@ row("ascend: a model's rows are converted whole by their trial",
 row("ascend: tasks of residual sums are not planned", "kernels/ascend/work.c",
     "	s->graph_tasks += FEW_CALLS * 4 + 3;", "	s->graph_tasks += 0;",
     "unit/ascend_residual")
+row("ascend: the plan has no twin of a tied head",
+    "coordinator/plan/sizes.c",
+    "	if (embedding && head && m->hp.tied)\n",
+    "	if (embedding && head && m->hp.tied && u > m->nunits)\n",
+    "unit/plan_devices")
 row("ascend: the plan has graphs of products alone",
     "coordinator/plan/sizes.c",
     "	ret[COMPUTE_ASCEND_GRAPH_TASKS] = sizes.graph_tasks;",

@@ -202,6 +202,36 @@ START_TEST(residual_sums_on_a_processor_are_planned)
 }
 END_TEST
 
+static uint64_t
+planned_compute(int tied)
+{
+	static struct plan_fixture fx;
+	static struct plan p;
+	struct tiny t = TINY;
+	struct err e = { 0 };
+
+	t.n_embd = t.n_ff = 256;
+	t.tied = tied;
+	plan_fixture_open(&fx, &t);
+	fixture_add_session(&fx, GIB);
+	strcpy(fx.c.session[0].device, "ascend");
+	fx.env.limits = get_ascend_limits;
+	ascend.device_free_bytes = 0;
+	t_ok(plan_build(&fx.c, &fx.env, &p, &e), &e);
+	plan_fixture_close(&fx);
+	return p.session[0].bytes[MEM_COMPUTE];
+}
+
+/* The host looks rows up in an embedding that the device multiplies with. */
+START_TEST(an_embedding_that_is_the_head_is_planned_twice)
+{
+	const struct tiny t = TINY;
+
+	ck_assert_uint_eq(planned_compute(1) - planned_compute(0),
+	    ascend_kept_bytes(0, t.type, t.n_vocab, 256));
+}
+END_TEST
+
 /* The device's bytes with graphs, less those without. */
 static uint64_t
 planned_graphs(struct plan_fixture *fx, uint32_t fns)
@@ -299,6 +329,7 @@ main(void)
 		no_buffer_exceeds_the_largest_mapping_of_a_device,
 		sessions_share_the_memory_of_their_device,
 		residual_sums_on_a_processor_are_planned,
+		an_embedding_that_is_the_head_is_planned_twice,
 		all_that_is_captured_is_planned,
 		each_session_is_planned_with_the_layout_of_its_device
 	};
