@@ -136,17 +136,17 @@ fitted()
 print(json.load(open(sys.argv[1]))["fit"][sys.argv[2]])' "$OUT" "$1"
 }
 
-check_success "plan --fit for sessions of 12 MiB" \
+check_success "plan --fit for sessions of 13 MiB" \
     plan -m "$MODEL" --fit --json \
-    --ctx 512 --batch 64 -s cpu,cap=12MiB
+    --ctx 512 --batch 64 -s cpu,cap=13MiB
 n=$(fitted sessions)
 check "plan --fit advises several sessions" test "$n" -gt 1
 check_success "a run with that many sessions" \
     run -m "$MODEL" -p In -n 1 --ctx 512 --batch 64 \
-    $(sessions "$n" cpu,cap=12MiB)
+    $(sessions "$n" cpu,cap=13MiB)
 check_refusal "one session is refused with advice" 3 \
     "bytes short; what would fit: [0-9]+ sessions" \
-    run -m "$MODEL" -p In -n 1 --ctx 512 --batch 64 -s cpu,cap=12MiB
+    run -m "$MODEL" -p In -n 1 --ctx 512 --batch 64 -s cpu,cap=13MiB
 check_success "plan --fit for two sessions of 14 MiB" \
     plan -m "$MODEL" --fit --json \
     $(sessions 2 cpu,cap=14MiB)
