@@ -313,15 +313,19 @@ ascend_graph_units(uint64_t ntasks)
 	    (uint64_t)ASCEND_GRAPH_TASKS);
 }
 
+uint64_t
+ascend_class_units(const struct ascend_sizes *s)
+{
+	/* Each graph has a product, and may not fill its last unit. */
+	return s->nweights + s->graph_tasks / ASCEND_GRAPH_TASKS;
+}
+
 uint32_t
 ascend_graphs(const struct ascend_chip *chip, const struct ascend_sizes *s)
 {
-	/* Each graph has a product, and may not fill its last unit. */
-	const uint64_t one = s->nweights + s->graph_tasks / ASCEND_GRAPH_TASKS;
-
 	if (chip->graph_bytes == 0)
 		return 0;
-	return (uint32_t)MIN(MIN(one * ASCEND_GRAPH_CLASSES,
+	return (uint32_t)MIN(MIN(ascend_class_units(s) * ASCEND_GRAPH_CLASSES,
 	    (uint64_t)ASCEND_GRAPHS), ASCEND_GRAPHS_BYTES / chip->graph_bytes);
 }
 

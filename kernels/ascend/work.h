@@ -145,6 +145,9 @@ uint64_t ascend_zeros_bytes(const struct ascend_sizes *s);
 /* As how many graphs one with this many tasks counts. */
 uint32_t ascend_graph_units(uint64_t ntasks);
 
+/* The most that the graphs of one class of rows count as. */
+uint64_t ascend_class_units(const struct ascend_sizes *s);
+
 /* The most captured graphs that a session has, and their memory. */
 uint32_t ascend_graphs(const struct ascend_chip *chip,
     const struct ascend_sizes *s);

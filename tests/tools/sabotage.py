@@ -845,6 +845,9 @@ row("ascend: the plan has graphs of products alone",
     "	ret[COMPUTE_ASCEND_GRAPH_TASKS] = sizes.graph_tasks;",
     "	ret[COMPUTE_ASCEND_GRAPH_TASKS] = 0 * sizes.graph_tasks;",
     "unit/plan_devices")
+row("ascend: the first span takes the memory of later graphs",
+    "worker/ascend/capture.c", "			if (i > 0)\n				left -=",
+    "			if (i > 9)\n				left -=", "unit/ascend_capture")
 row("ascend: copies are no tasks of a graph", "worker/ascend/session.c",
     "	if ((rc = acl_session_count_task(s, reterr)) < 0)\n		return rc;\n",
     "	rc = 0;\n	(void)rc;\n", "unit/ascend_capture")

@@ -1,6 +1,5 @@
 /* worker/ascend/ascend.h - an opened Ascend device.
- * Owns: struct device.  Shared by device.c, probe.c, weights.c, norms.c and
- * span.c. */
+ * Owns: struct device.  Shared by the files of this folder that work on one. */
 #ifndef WORKER_ASCEND_ASCEND_H
 #define WORKER_ASCEND_ASCEND_H
 

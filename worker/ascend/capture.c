@@ -258,8 +258,8 @@ start_chain(struct device *d, const struct acl_step *s, uint32_t end,
 }
 
 /* Capture a chain of up to most_tasks tasks.  Returns 1, or 0 if it has more, or C is
- * too small for its products; *ret, which the caller frees, may be a part of it
- * then. */
+ * too small for its products: *ret may hold a partial graph then, which the caller
+ * frees. */
 static int
 capture_chain(struct device *d, const struct chain *c, uint32_t most_tasks,
     void **ret, struct err *reterr)
@@ -301,14 +301,40 @@ give_up_graphs(struct device *d, const struct err *e, struct err *reterr)
 	    reterr);
 }
 
+/* What the fewest rows of the program's operations from `from` on may count as. */
+static uint64_t
+units_from(const struct device *d, uint32_t from)
+{
+	const struct ascend_chip *chip = &d->choice.chip;
+	const struct program *p = d->p;
+	struct ascend_sizes z = { 0 };
+	const struct acl_weight *w;
+	const struct op *op;
+	uint32_t i;
+
+	for (i = from; i < p->nops; i++) {
+		op = &p->op[i];
+		w = op->kind != OP_MATMUL ? NULL : acl_find_weight(d,
+		    (uint32_t)(op->w - p->env.ws->w));
+		if (w != NULL)
+			ascend_sizes_add(&z, chip, w->type, w->m.n, w->m.k, 0);
+		if (acl_find_norm(d, i) != NULL)
+			ascend_norms_add(&z, chip, p->t[op->out].cols);
+		if (op->kind == OP_SWIGLU)
+			ascend_gates_add(&z, chip, p->t[op->out].cols);
+		if (op->kind == OP_ADD)
+			ascend_sums_add(&z, chip, p->t[op->out].cols);
+	}
+	return ascend_class_units(&z);
+}
+
 /* Capture the chain that begins with step s, for class i of rows, if there is one and
- * room for it. */
+ * it counts as no more than `left`. */
 static int
-capture_step(struct device *d, struct acl_step *s, uint32_t i,
+capture_step(struct device *d, struct acl_step *s, uint32_t i, uint32_t left,
     struct err *reterr)
 {
 	struct acl_step_graph *g = &s->graph[i];
-	const uint32_t left = d->most_graphs - d->ngraphs;
 	const uint64_t ntasks = d->s.ntasks;
 	struct err e = { 0 };
 	struct chain c;
@@ -328,21 +354,27 @@ capture_step(struct device *d, struct acl_step *s, uint32_t i,
 }
 
 int
-acl_capture_span(struct device *d, struct err *reterr)
+acl_capture_span(struct device *d, uint32_t op_end, struct err *reterr)
 {
 	const struct acl_span *span = &d->span[d->nspans];
-	uint32_t i, at, end;
+	uint32_t i, at, end, left;
+	uint64_t kept;
 	int rc = 0;
 
 	if (d->most_graphs == 0)
 		return 0;
+	kept = units_from(d, op_end);
 	list_graph_rows(d);
 	d->running = span;
-	/* Few rows first: where memory ends, generation has its graphs. */
+	/* Few rows first, and with room for those of later spans: where memory
+	 * ends, generation has its graphs. */
 	for (i = 0; i < d->ngraph_rows; i++)
 		for (at = span->first; at < span->first + span->n && rc == 0;
 		    at = MAX(at + 1, end)) {
-			rc = capture_step(d, &d->step[at], i, reterr);
+			left = d->most_graphs - d->ngraphs;
+			if (i > 0)
+				left -= (uint32_t)MIN(kept, (uint64_t)left);
+			rc = capture_step(d, &d->step[at], i, left, reterr);
 			end = d->step[at].graph[i].graph == NULL ? 0 :
 			    d->step[at].graph[i].end;
 		}

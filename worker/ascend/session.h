@@ -19,7 +19,7 @@ struct acl_session {
 	void *stream;			/* NULL = none */
 	void *event[ACL_EVENTS];	/* [nevents] */
 	unsigned nevents;		/* ACL_EVENTS or 0 */
-	uint64_t ntasks;		/* counted so far: acl_session_count_task() */
+	uint64_t ntasks;		/* started or captured so far */
 	uint64_t most_tasks;		/* limit of ntasks, in a capture; 0 = none */
 	int is_set;			/* the thread has the device */
 	int is_lost;			/* a task failed, or hangs: the stream

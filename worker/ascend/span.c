@@ -271,7 +271,7 @@ acl_prepare(struct device *d, const struct span *s,
 		return rc;
 	acl_sums_link(d, d->step + d->span[d->nspans].first,
 	    d->span[d->nspans].n);
-	if ((rc = acl_capture_span(d, reterr)) < 0)
+	if ((rc = acl_capture_span(d, s->end, reterr)) < 0)
 		return rc;
 	d->nspans++;
 	return 0;

@@ -35,8 +35,9 @@ int acl_start_rows(struct device *d, const struct acl_step *s,
 /* Are norms and SwiGLU captured, too? */
 int acl_captures_fns(const struct device *d);
 
-/* Capture what can be of the span that was made last. */
-int acl_capture_span(struct device *d, struct err *reterr);
+/* Capture what can be of the span that was made last; op_end: the operation after its
+ * last one. */
+int acl_capture_span(struct device *d, uint32_t op_end, struct err *reterr);
 
 /* Start the graph that begins with step s, for n rows, which the host has put where the
  * step needs them.  1: all steps before d->replayed have been started; 0: there is
