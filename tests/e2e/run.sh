@@ -180,9 +180,11 @@ check "a prompt that is redirected needs no option" equal "$want" "$(cat "$OUT")
 run_any bash -c 'cat "$1" | "$2" run "$3" --temp 0 --ctx 256 -n 8 -q' - \
     "$T/prompt" "$BIN" "$MODEL"
 check "a prompt that is piped in needs no option" equal "$want" "$(cat "$OUT")"
-run_any bash -c '{ until grep -q "waiting for a text" "$4"; do sleep 0.1; done
+run_any bash -c 'set -o pipefail
+    { for i in {1..600}; do sleep 0.1; grep -q "waiting for a" "$4" && break; done
     cat "$1"; } | "$2" run "$3" --temp 0 --ctx 256 -n 1' \
     - "$T/prompt" "$BIN" "$MODEL" "$ERR"
+check "a pipe that stays empty for long: exit 0" is_success
 check "a pipe that stays empty for long is noted" \
     stderr_has '^straddle: waiting for a text on stdin$'
 : >"$T/empty"

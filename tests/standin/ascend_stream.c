@@ -257,16 +257,29 @@ note_failure(struct stream *s, const struct task *t, int code)
 	pthread_mutex_unlock(&ascend_lock);
 }
 
-/* Run one task; 0 = there is none, or it hangs.  With run_lock. */
+/* The end of a wait of ms; < 0: none. */
+static uint64_t
+end_of(int32_t ms)
+{
+	return ms < 0 ? UINT64_MAX : now_ns() + (uint64_t)ms * 1000000;
+}
+
+/* Run one task; 0 = there is none, it hangs, or it is not done by end_ns, to which
+ * this waits.  With run_lock. */
 static int
-run_one(struct stream *s)
+run_one(struct stream *s, uint64_t end_ns)
 {
 	struct task t;
 	int rc;
 
 	if (s->tasks.first == s->tasks.n || s->hangs || s->busy)
 		return 0;
-	t = s->tasks.t[s->tasks.first++];
+	t = s->tasks.t[s->tasks.first];
+	if (t.due_ns > end_ns) {
+		sleep_until(end_ns);
+		return 0;
+	}
+	s->tasks.first++;
 	if (s->tasks.first == s->tasks.n)
 		s->tasks.first = s->tasks.n = 0;
 	if ((rc = ascend_injected_task(t.name)) < 0) {
@@ -323,6 +336,7 @@ wait_hanging(struct stream *s, int32_t ms, int code)
 static int
 synchronize(void *stream, int32_t ms)
 {
+	const uint64_t end_ns = end_of(ms);
 	struct stream *s;
 	int rc;
 
@@ -335,11 +349,14 @@ synchronize(void *stream, int32_t ms)
 		return ascend_fail(ACL_ERROR_RT_STREAM_CAPTURED, "EE1001: "
 		    "captured");
 	pthread_mutex_lock(&run_lock);
-	while (run_one(s))
+	while (run_one(s, end_ns))
 		;
 	pthread_mutex_unlock(&run_lock);
 	if (s->hangs)
 		return wait_hanging(s, ms, ACL_ERROR_RT_STREAM_SYNC_TIMEOUT);
+	if (s->tasks.first < s->tasks.n)
+		return ascend_fail(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT, "EE1002: "
+		    "not done within %d ms", ms);
 	rc = s->error;
 	if (!s->dead)
 		s->error = 0;
@@ -371,7 +388,7 @@ drain_one(void *object, void *arg)
 	if (s->ctx != all->ctx)
 		return 0;
 	pthread_mutex_unlock(&ascend_lock);
-	while (run_one(s))
+	while (run_one(s, UINT64_MAX))
 		;
 	pthread_mutex_lock(&ascend_lock);
 	if (all->rc == 0)
@@ -425,7 +442,7 @@ aclrtStreamQuery(void *stream, int *status)
 	if (s == NULL)
 		return rc;
 	pthread_mutex_lock(&run_lock);
-	run_one(s);
+	run_one(s, UINT64_MAX);
 	*status = s->tasks.first == s->tasks.n && !s->hangs ?
 	    ACL_STREAM_STATUS_COMPLETE : ACL_STREAM_STATUS_NOT_READY;
 	pthread_mutex_unlock(&run_lock);
@@ -520,9 +537,9 @@ aclrtRecordEvent(void *event, void *stream)
 	    sizeof(r));
 }
 
-/* Run the event's stream up to its record. */
+/* Run the event's stream up to its record, until end_ns. */
 static int
-reach(struct event *e, uint64_t n)
+reach(struct event *e, uint64_t n, uint64_t end_ns)
 {
 	struct stream *s;
 	int rc = ACL_SUCCESS;
@@ -536,7 +553,7 @@ reach(struct event *e, uint64_t n)
 	if (s == NULL)
 		return ACL_ERROR_RT_INTERNAL_ERROR;
 	pthread_mutex_lock(&run_lock);
-	while (e->done < n && run_one(s))
+	while (e->done < n && run_one(s, end_ns))
 		;
 	pthread_mutex_unlock(&run_lock);
 	if (e->done >= n)
@@ -550,7 +567,7 @@ do_wait(void *arg)
 	const struct record *r = arg;
 	struct event *e = find_event(r->event);
 
-	return e == NULL ? ACL_ERROR_RT_INTERNAL_ERROR : reach(e, r->n);
+	return e == NULL ? ACL_ERROR_RT_INTERNAL_ERROR : reach(e, r->n, UINT64_MAX);
 }
 
 EXPORT int
@@ -590,7 +607,7 @@ aclrtQueryEventStatus(void *event, int *status)
 	s = e->done < e->recorded ? find_stream(e->stream, &rc) : NULL;
 	pthread_mutex_unlock(&ascend_lock);
 	if (s != NULL)
-		run_one(s);
+		run_one(s, UINT64_MAX);
 	pthread_mutex_unlock(&run_lock);
 	*status = e->done >= e->recorded ?
 	    ACL_EVENT_RECORDED_STATUS_COMPLETE :
@@ -601,6 +618,7 @@ aclrtQueryEventStatus(void *event, int *status)
 EXPORT int
 aclrtSynchronizeEventWithTimeout(void *event, int32_t ms)
 {
+	const uint64_t end_ns = end_of(ms);
 	struct event *e;
 	struct stream *s;
 	int rc;
@@ -608,7 +626,7 @@ aclrtSynchronizeEventWithTimeout(void *event, int32_t ms)
 	ENTER_CONTEXT();
 	if ((e = find_event(event)) == NULL)
 		return ACL_ERROR_RT_PARAM_INVALID;
-	rc = reach(e, e->recorded);
+	rc = reach(e, e->recorded, end_ns);
 	if (rc == 0 || (rc != ACL_ERROR_RT_EVENT_SYNC_TIMEOUT &&
 	    ascend_switches()->event_errors))
 		return rc;
@@ -619,7 +637,7 @@ aclrtSynchronizeEventWithTimeout(void *event, int32_t ms)
 		return wait_hanging(s, ms, ACL_ERROR_RT_EVENT_SYNC_TIMEOUT);
 	while (ms < 0)
 		sleep_ms(3600 * 1000);
-	sleep_ms(ms);
+	sleep_until(end_ns);
 	return ascend_fail(ACL_ERROR_RT_EVENT_SYNC_TIMEOUT, "EE1002: not done "
 	    "within %d ms", ms);
 }

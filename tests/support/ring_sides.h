@@ -8,7 +8,7 @@
 #define MS		UINT64_C(1000000)
 #define S		(1000 * MS)
 #define SLOT		256u
-#define WAIT_LIMIT	(300 * S)	/* a longer wait is a lost wake-up */
+#define WAIT_LIMIT	(60 * S)	/* a longer wait is a lost wake-up */
 
 struct sides {
 	struct region map;

@@ -60,7 +60,6 @@ START_TEST(what_ends_its_process_is_left_out)
 	struct answer a = { 0 };
 	struct err e = { 0 };
 	unsigned first = ABORTS;
-	uint64_t start_ns = event_now_ns();
 
 	t_ok(acl_attempt("npu0", choose, &first, 2 * SECOND, 60 * SECOND, &a,
 	    sizeof(a), &e), &e);
@@ -68,7 +67,6 @@ START_TEST(what_ends_its_process_is_left_out)
 	ck_assert_uint_eq(a.nprocesses, 4);
 	ck_assert_str_eq(a.text, "never returns");
 	ck_assert_int_eq(a.is_late, 0);
-	ck_assert_uint_lt(event_now_ns() - start_ns, 60 * SECOND);
 }
 END_TEST
 

@@ -408,17 +408,18 @@ END_TEST
 
 #define PRODUCT_NS	(3 * SECOND / 10)	/* that the device takes for one */
 
-/* The host takes so long to read a product that the next one is done by then: it is
- * there without a wait. */
+/* A wait takes one product, and the host so long to read it that the next one is done
+ * by then: it is there without a wait. */
 static void
 overlap(void)
 {
 	struct err e = { 0 };
-	uint64_t first_ns, last_ns, now;
+	uint64_t first_ns, last_ns, now, before;
 	unsigned i;
 
 	begin(64 * KIB, 16, 32, 16);
 	open_events();
+	before = as_counts().products;
 	first_ns = event_now_ns();
 	for (i = 0; i < MATRICES; i++) {
 		ck_assert_int_eq(start(i, 0, 64), 1);
@@ -427,11 +428,13 @@ overlap(void)
 	last_ns = event_now_ns();
 	t_ok(acl_queue_wait(&q, last_ns + 300 * SECOND, &e), &e);
 	ck_assert_uint_ge(event_now_ns() - first_ns, PRODUCT_NS);
+	ck_assert_uint_eq(as_counts().products, before + 1);
 	finish(0, 64);
 	for (i = 1; i < MATRICES; i++) {
 		while ((now = event_now_ns()) < last_ns + (i + 1) * PRODUCT_NS)
 			usleep(1000);
 		t_ok(acl_queue_wait(&q, now, &e), &e);
+		ck_assert_uint_eq(as_counts().products, before + i + 1);
 		finish(0, 64);
 	}
 	end();
