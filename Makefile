@@ -26,8 +26,8 @@ endif
 B       := build$(if $(CROSS),/$(patsubst %-,%,$(CROSS)))$(if $(SAN),/$(SAN))
 ARCH    := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
 
-# Sanitizers need lines only.  With TSan, -O2 compiles longer than it runs faster.
-CFLAGS  ?= $(if $(filter thread,$(SAN)),-O1 -g1,-O2 $(if $(SAN),-g1,-g))
+# Sanitizers need lines only.
+CFLAGS  ?= -O2 $(if $(SAN),-g1,-g)
 # -ffp-contract=off: fused and unfused products would differ between kernels
 # and stage borders.  FMA is used where it is written.
 STRICT  := -std=gnu11 -Wall -Wextra -Werror -Wshadow -Wcast-qual \
