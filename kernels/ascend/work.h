@@ -145,7 +145,7 @@ uint64_t ascend_zeros_bytes(const struct ascend_sizes *s);
 /* As how many graphs one with this many tasks counts. */
 uint32_t ascend_graph_units(uint64_t ntasks);
 
-/* The most that the graphs of one class of rows count as. */
+/* An upper bound: as how many graphs all those of one class of rows count. */
 uint64_t ascend_class_units(const struct ascend_sizes *s);
 
 /* The most captured graphs that a session has, and their memory. */

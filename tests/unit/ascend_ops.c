@@ -209,7 +209,7 @@ START_TEST(rows_are_converted_in_pieces_where_k_has_segments)
 	FINDS("shape=Cast:64:wrong", NULL);
 	segment = 4096;
 	FINDS("", NULL);
-	/* Of the wide rows: the first columns, the other ones. */
+	/* Rows of 4160 are converted as 4096 columns and 64. */
 	FINDS("shape=Cast:4096:wrong", [ACL_FN_TO_HALF] = "wrong");
 	FINDS("shape=Cast:64:wrong", [ACL_FN_TO_HALF] = "wrong");
 	segment = 0;

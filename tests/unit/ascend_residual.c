@@ -414,8 +414,8 @@ START_TEST(captured_sums_have_the_same_bits)
 }
 END_TEST
 
-/* The plan's number of captured tasks is the most there are, and little more: here a
- * copy of the residual and one of a product's results for the host. */
+/* The plan counts at least the tasks that run, and here two more: a copy of the
+ * residual and a copy of a product's results, which this program does not need. */
 static void
 count_tasks(void)
 {

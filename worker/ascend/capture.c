@@ -301,7 +301,8 @@ give_up_graphs(struct device *d, const struct err *e, struct err *reterr)
 	    reterr);
 }
 
-/* What the fewest rows of the program's operations from `from` on may count as. */
+/* An upper bound: as how many graphs those of one class of rows count, for the
+ * program's operations from `from` on. */
 static uint64_t
 units_from(const struct device *d, uint32_t from)
 {

@@ -290,13 +290,19 @@ input_step(const struct trial *t, unsigned k)
 	return (t->fn == ACL_FN_SWIGLU ? 2 : 1) * t->cols * sizeof(float);
 }
 
+/* Bytes of a number of the result. */
+static uint64_t
+result_width(const struct trial *t)
+{
+	return t->fn == ACL_FN_TO_HALF ? sizeof(uint16_t) : sizeof(float);
+}
+
 /* Bytes from one row of a result to the next, in the piece that begins with column
  * `at`. */
 static uint64_t
 result_step(const struct trial *t, uint32_t at)
 {
-	return piece_at(t, at) * (t->fn == ACL_FN_TO_HALF ? sizeof(uint16_t) :
-	    sizeof(float));
+	return piece_at(t, at) * result_width(t);
 }
 
 /* Where row r of that piece begins: pieces follow one another, as in A. */
@@ -402,8 +408,7 @@ send_inputs(struct trial *t, struct err *reterr)
 static int
 get_results(struct trial *t, unsigned which, struct err *reterr)
 {
-	const uint64_t nbytes = ROWS * t->cols * (t->fn == ACL_FN_TO_HALF ?
-	    sizeof(uint16_t) : sizeof(float));
+	const uint64_t nbytes = ROWS * t->cols * result_width(t);
 	unsigned class;
 	int rc = 0;
 
